@@ -207,10 +207,12 @@ int app_init(struct app *app, const struct settings *s, bool http, const struct 
     /* Workers must not have FILE_SECRET itself: a compromised one could locate all files. */
     if ((http && read_credentials(app, s, e) < 0) ||
         crypto_hmac(s->file_secret, strlen(s->file_secret), &label, 1, app->seal_key, e) < 0 ||
-        link_key_derive(s->file_secret, &app->link_key, e) < 0) {
+        link_key_derive(s->file_secret, &app->link_keys.now, e) < 0 ||
+        (s->old_secret_until && link_key_derive(s->old_secret, &app->link_keys.old, e) < 0)) {
         credentials_clear(app);
         return -1;
     }
+    app->link_keys.old_until = s->old_secret_until;
     servers_init(app, s, !http);
     app->views = mem_array(TOOLSETS * SCOPE_ALL, sizeof *app->views);
     return 0;
@@ -225,7 +227,7 @@ void app_clear(struct app *app)
         mcp_tools_cache_free(TAKE_PTR(app->servers[i].tools_cache));
     }
     explicit_bzero(app->seal_key, sizeof app->seal_key);
-    explicit_bzero(&app->link_key, sizeof app->link_key);
+    explicit_bzero(&app->link_keys, sizeof app->link_keys);
     event_sender_clear(&app->events);
     tools_app_clear(&app->tools);
 }

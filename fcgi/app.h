@@ -23,7 +23,7 @@ struct app {
     const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that are offered here */
     struct event_sender events;
     uint8_t seal_key[CRYPTO_SHA256_LEN];
-    struct link_key link_key;         /* checks links; likewise derived from FILE_SECRET */
+    struct link_keys link_keys;       /* check links; likewise derived from FILE_SECRET */
     char *front_secret;               /* that nginx must send; NULL with SANDCGI_AUTH=token */
     const struct token_table *tokens; /* for SANDCGI_AUTH=token; else NULL */
     struct token_table *own_tokens;   /* the same, if it is ours */

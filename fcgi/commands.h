@@ -53,6 +53,18 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e);
  * with one line on standard error, when there is no such script.
  */
 int setup_run(char *const *words);
+/* The path of a script ("nginx/…") of the tree that this program was built in, or else of the
+ * installed one. Caller frees. */
+char *script_find(const char *name);
+
+/*
+ * "sandcgi backup", "restore" and "purge" (sandcgi(1)), as root, which then becomes the owner of
+ * SANDBOX_ROOT, or as that account. words follow the command and end with NULL. Return the exit
+ * status; what was done and what was left goes to standard error, what purge removes to output.
+ */
+int backup_run(char *const *words);
+int restore_run(char *const *words);
+int purge_run(char *const *words);
 
 /*
  * "sandcgi token add|list|revoke": changes SANDCGI_TOKENS_FILE, or that of --file, in one step, and
@@ -62,8 +74,10 @@ int setup_run(char *const *words);
 int token_run(char *const *words);
 
 /* Prints what is wrong with the server, its engine, disk, clock and site, and what mends it; quiet:
- * only what is wrong. Returns the exit status: 1 when something is wrong. */
-int doctor_show(const struct settings *s, const char *config_path, bool as_json, bool quiet);
+ * only what is wrong. nginx_folder is where render.sh has put nginx's files; NULL: the default of
+ * setup, if it is there. Returns the exit status: 1 when something is wrong. */
+int doctor_show(const struct settings *s, const char *config_path, const char *nginx_folder,
+                bool as_json, bool quiet);
 /* The same for settings that cannot be loaded. */
 int doctor_show_error(const struct err *e, bool as_json);
 

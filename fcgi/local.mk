@@ -2,10 +2,12 @@
 noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
+	fcgi/backup.c \
 	fcgi/commands.h \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
+	fcgi/doctor/web.c fcgi/doctor/web.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
 	fcgi/http/http.c \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -8,6 +9,7 @@
 #include "common/fetch/fetch.h"
 #include "common/index/proxy.h"
 #include "common/sandbox/archive/archive.h"
+#include "common/sandbox/archive/backup.h"
 #include "common/sandbox/links/file_link.h"
 #include "common/tools/tools.h"
 #include "fcgi/commands.h"
@@ -133,7 +135,7 @@ static int run_check(const char *config_path)
     return wrong;
 }
 
-/* The line that nginx includes (FILE_KEY_CONF). */
+/* The lines that nginx includes (FILE_KEY_CONF). */
 static int run_file_key(const char *config_path)
 {
     struct err e = ERR_INIT;
@@ -142,10 +144,13 @@ static int run_file_key(const char *config_path)
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
     int rc = file_key_derive(settings.file_secret, &key, &e);
+    const bool old_links = clock_unix_s() < settings.old_secret_until;
     settings_clear(&settings);
     if (rc < 0)
         return print_error(&e);
     printf("set $sandcgi_file_key \"%s\";\n", key.text);
+    if (old_links) /* nginx checks with one key; workers check the others' */
+        puts("set $sandcgi_old_links old;");
     return 0;
 }
 
@@ -163,7 +168,8 @@ static int run_status(const char *config_path)
     return result;
 }
 
-static bool quiet; /* --quiet */
+static bool quiet;               /* --quiet */
+static const char *nginx_folder; /* --nginx */
 
 static int run_doctor(const char *config_path)
 {
@@ -171,7 +177,7 @@ static int run_doctor(const char *config_path)
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
         return doctor_show_error(&e, as_json);
-    int result = doctor_show(&settings, config_path, as_json, quiet);
+    int result = doctor_show(&settings, config_path, nginx_folder, as_json, quiet);
     settings_clear(&settings);
     return result;
 }
@@ -204,6 +210,21 @@ static int run_token(void)
     return token_run(words);
 }
 
+static int run_backup(void)
+{
+    return backup_run(words);
+}
+
+static int run_restore(void)
+{
+    return restore_run(words);
+}
+
+static int run_purge(void)
+{
+    return purge_run(words);
+}
+
 static int run_help(void);
 static int run_help_settings(void);
 
@@ -227,14 +248,22 @@ static const struct command {
     {"check", run_check, "check the settings and what they name here; print them without secrets",
      NULL},
     {"file-key", run_file_key,
-     "print the line for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
+     "print the lines for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
     {"status", run_status, "print the state of the running server (--watch; --json: for programs)",
      NULL},
     {"doctor", run_doctor,
-     "look for what is wrong, and say what mends it (--json; --quiet: nothing else)", NULL},
+     "look for what is wrong, and say what mends it (--json; --quiet: nothing else; --nginx "
+     "FOLDER)",
+     NULL},
     {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
      run_setup},
     {"token", NULL, "make, list and revoke tokens (token --help)", run_token},
+    {"backup", NULL, "write conversations to FILE.tar[.gz|.zst], or to - (--tenant T)", run_backup},
+    {"restore", NULL,
+     "restore conversations from a backup's file, or from - (--tenant T, --replace)", run_restore},
+    {"purge", NULL,
+     "remove conversations: --tenant T [--conversation C], --older-than TIME (--dry-run, --yes)",
+     run_purge},
     {"settings", run_settings,
      "print all settings as a Markdown table (--man: as roff; --values: NAME=VALUE as they are)",
      NULL},
@@ -278,6 +307,13 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* All that follow it. */
+static bool takes_words(const struct command *c)
+{
+    return c->run_plain == run_setup || c->run_plain == run_token || c->run_plain == run_backup ||
+           c->run_plain == run_restore || c->run_plain == run_purge;
+}
+
 static int print_usage(const char *problem)
 {
     fprintf(stderr, "sandcgi: %s; see sandcgi --help\n", problem);
@@ -296,6 +332,8 @@ int main(int argc, char **argv)
     /* Started by the broker only; not a command. */
     if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
         return unpack_reader_main();
+    if (argc == 2 && strcmp(argv[1], BACKUP_READER_COMMAND) == 0)
+        return backup_reader_main();
     fdio_fill_standard();
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
@@ -311,6 +349,9 @@ int main(int argc, char **argv)
             watch = true;
         else if (strcmp(argv[i], "--quiet") == 0 && command && command->run == run_doctor)
             quiet = true;
+        else if (strcmp(argv[i], "--nginx") == 0 && i + 1 < argc && command &&
+                 command->run == run_doctor)
+            nginx_folder = argv[++i];
         else if (strcmp(argv[i], "--man") == 0 && command && command->run == run_settings)
             as_man = true;
         else if (strcmp(argv[i], "--values") == 0 && command && command->run == run_settings)
@@ -320,8 +361,8 @@ int main(int argc, char **argv)
             tools = argv[++i];
         else if (!command && (command = find_command(argv[i]))) {
             words = argv + i + 1;
-            if (command->run_plain == run_setup || command->run_plain == run_token)
-                break; /* the rest is its own */
+            if (takes_words(command))
+                break;
         } else
             return print_usage("unknown command or option");
     }

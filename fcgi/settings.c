@@ -29,7 +29,11 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_HOST_PATH", CONF_STRING, FIELD(sandbox_host_path), "", 0, 0, NULL, 0,
      "Path of SANDBOX_ROOT on the container engine's host, if it differs (server in a container). Empty: SANDBOX_ROOT."},
     {"FILE_SECRET", CONF_STRING, FIELD(file_secret), "", 0, 0, NULL, CONF_REQUIRED | CONF_SECRET,
-     "Key that directory names and links are derived from, at least 32 characters. Changing it makes existing files unreachable, and all links to them."},
+     "Key that directory names and links are derived from, at least 32 characters. Replacing it without FILE_SECRET_OLD makes existing files unreachable, and all links to them."},
+    {"FILE_SECRET_OLD", CONF_STRING, FIELD(old_secret), "", 0, 0, NULL, CONF_SECRET,
+     "FILE_SECRET before it was replaced. Conversations stay, and links made with it work until FILE_SECRET_OLD_UNTIL. Empty: it was not replaced, or long ago."},
+    {"FILE_SECRET_OLD_UNTIL", CONF_STRING, FIELD(old_secret_date), "", 0, 0, NULL, 0,
+     "Last day on which links made with FILE_SECRET_OLD work, as 2026-12-31, or the moment after which they do not, as 2026-12-31T18:00:00Z; both in UTC."},
     {"PUBLIC_BASE_URL", CONF_STRING, FIELD(public_base_url), "", 0, 0, NULL, CONF_REQUIRED,
      "URL prefix of download links (in front of /files/...), e.g. https://sandbox.example.org. file: (sandcgi stdio only): links are the files' paths on this machine."},
     {"MCP_API_TOKEN", CONF_STRING, FIELD(api_token), "", 0, 0, NULL, CONF_SECRET,
@@ -228,6 +232,28 @@ static int check_secret(const char *name, const char *value, struct err *e)
     return 0;
 }
 
+/* The end of the last day, or the moment. */
+static int check_old_secret(struct settings *s, struct err *e)
+{
+    if (!*s->old_secret && !*s->old_secret_date)
+        return 0;
+    if (!*s->old_secret || !*s->old_secret_date)
+        return err_set(e, ERR_INVALID, "%s is set without %s; set both or none",
+                       *s->old_secret ? "FILE_SECRET_OLD" : "FILE_SECRET_OLD_UNTIL",
+                       *s->old_secret ? "FILE_SECRET_OLD_UNTIL" : "FILE_SECRET_OLD");
+    if (strlen(s->old_secret) < SECRET_MIN || strcmp(s->old_secret, s->file_secret) == 0)
+        return err_set(e, ERR_INVALID,
+                       "FILE_SECRET_OLD must be the FILE_SECRET that was used before, of at least "
+                       "%d characters",
+                       SECRET_MIN);
+    if (parse_date(s->old_secret_date, &s->old_secret_until) < 0)
+        return err_set(e, ERR_INVALID,
+                       "FILE_SECRET_OLD_UNTIL must be a day such as 2026-12-31 or a moment such as "
+                       "2026-12-31T18:00:00Z (UTC), not \"%.40s\"",
+                       s->old_secret_date);
+    return 0;
+}
+
 static int check_url(struct settings *s, struct err *e)
 {
     char *url = s->public_base_url;
@@ -379,8 +405,8 @@ int settings_load(struct settings *out, const char *path, struct err *e)
 {
     *out = (struct settings){0};
     if (conf_load(settings_table, out, path, e) == 0 &&
-        check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_url(out, e) == 0 &&
-        check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
+        check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_old_secret(out, e) == 0 &&
+        check_url(out, e) == 0 && check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
         find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
         check_combinations(out, e) == 0 && settings_derive(out, e) == 0 &&

@@ -11,6 +11,7 @@ enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
+    char *old_secret, *old_secret_date;
     char *local_dirs;
     char *api_token, *tokens_file, *tokens_reload, *secret_file, *allowed_origins, *allowed_hosts;
     int auth;    /* enum settings_auth */
@@ -43,7 +44,8 @@ struct settings {
     /* derived from them by settings_load */
     uid_t sandbox_uid;
     gid_t sandbox_gid;
-    gid_t web_gid; /* of SANDCGI_LISTEN_GROUP; 0: none */
+    gid_t web_gid;            /* of SANDCGI_LISTEN_GROUP; 0: none */
+    int64_t old_secret_until; /* Unix seconds; 0: there is no old secret */
     char instance_id[17];
     int toolset; /* of tools, by toolset_find */
     struct pool_settings pool;

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SCRIPT "nginx/setup-nginx.sh"
-
 /* Path of this program, for the script; false when the kernel does not tell. */
 static bool find_self(char self[PATH_MAX])
 {
@@ -25,16 +23,17 @@ static bool find_self(char self[PATH_MAX])
     return true;
 }
 
-/* The script of the tree that this program was built in comes before the installed one. */
-static char *find_script(const char *self)
+char *script_find(const char *name)
 {
-    const char *slash = strrchr(self, '/');
-    char *path = mem_printf("%.*s/../%s", slash ? (int)(slash - self) : 0, self, SCRIPT);
+    char self[PATH_MAX] = "";
 
+    (void)find_self(self);
+    const char *slash = strrchr(self, '/');
+    char *path = mem_printf("%.*s/../%s", slash ? (int)(slash - self) : 0, self, name);
     if (access(path, X_OK) == 0)
         return path;
     free(path);
-    return mem_printf("%s/%s", PKGLIBEXECDIR, SCRIPT);
+    return mem_printf("%s/%s", PKGLIBEXECDIR, name);
 }
 
 static size_t count_words(char *const *words)
@@ -53,7 +52,7 @@ int setup_run(char *const *words)
 
     if (find_self(self))
         setenv("SANDCGI_PROGRAM", self, 1);
-    char *script = find_script(self);
+    char *script = script_find("nginx/setup-nginx.sh");
     char **arguments = mem_array(n + 2, sizeof *arguments);
     arguments[0] = script;
     memcpy(arguments + 1, words, n * sizeof *words);

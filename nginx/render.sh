@@ -2,7 +2,9 @@
 # Fills the templates (*.in): @NAME@ becomes a value, and nothing with an @ may be left over.
 #   render.sh OUTPUT_FOLDER [NAME=VALUE…]
 # Writes nginx.conf (a complete nginx) and the pieces it is made of; an existing nginx includes http.conf and
-# server.conf instead (see README.md here). Files that would not change are left alone.
+# server.conf instead (see README.md here). Files that would not change are left alone. The values are kept in "values".
+#   render.sh --check OUTPUT_FOLDER
+# prints the names of the files there that it would write differently by those values; its status is then 1.
 set -euo pipefail
 
 templates=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) # "make install" puts the place of the installed ones here
@@ -200,15 +202,16 @@ derive_signed()
 {
     value[TOKEN_PATTERN]='(?<sandcgi_token>[\w-]{21}[AQgw])/'
     value[TOKEN_LINES]="        secure_link \$sandcgi_token;
-        secure_link_md5 \"\$sandcgi_file_key\$sandcgi_dir\$sandcgi_file_key\";
-        if (\$secure_link = \"\") { return 404; }"
+        secure_link_md5 \"\$sandcgi_file_key\$sandcgi_dir\$sandcgi_file_key\";"
+    value[TOKEN_REFUSAL]="if (\$secure_link = \"\") { return 404; }"
     [[ -n ${value[SIGNED_URLS]} ]] || return 0
     value[TOKEN_PATTERN]=
     value[TOKEN_LINES]="        error_page 403 @sandcgi_denied_file;
         error_page 301 302 400 404 405 408 411 413 414 500 =404 @sandcgi_no_file;
+        error_page 418 = @sandcgi_old_file;
         secure_link \$sandcgi_signature;
-        secure_link_md5 \"\$sandcgi_file_key\$secure_link_expires \$sandcgi_dir/\$sandcgi_file\$sandcgi_file_key\";
-        if (\$secure_link != 1) { return 403; }"
+        secure_link_md5 \"\$sandcgi_file_key\$secure_link_expires \$sandcgi_dir/\$sandcgi_file\$sandcgi_file_key\";"
+    value[TOKEN_REFUSAL]="if (\$secure_link != 1) { return 403; }"
 }
 
 # The sets are not listed here: sandcgi answers 404 to an unknown name. /mcp/all is always there.
@@ -280,19 +283,50 @@ render_file()
     mv -f "$target.new" "$target"
 }
 
+# render_all FOLDER
+render_all()
+{
+    local template name
+    for template in "$templates"/*.in; do
+        name=${template##*/}
+        render_file "$template" "$1/${name%.in}"
+    done
+}
+
+# A whole nginx.conf is there only where nginx is ours.
+check_rendered()
+{
+    local folder status=0 file given=()
+    folder=$(cd "$1" && pwd)
+    mapfile -t given <"$folder/values"
+    value[CONF_DIR]=$folder
+    take_values "${given[@]}"
+    check_values
+    derive_values
+    fresh=$(mktemp -d)
+    trap 'rm -rf "$fresh"' EXIT
+    render_all "$fresh"
+    for file in "$fresh"/*; do
+        [[ ${file##*/} != nginx.conf || -e $folder/nginx.conf ]] || continue
+        cmp -s "$file" "$folder/${file##*/}" || { printf '%s\n' "${file##*/}" && status=1; }
+    done
+    return "$status"
+}
+
 main()
 {
+    if [[ $# -eq 2 && $1 == --check ]]; then
+        check_rendered "$2"
+        exit
+    fi
     [[ $# -ge 1 && $1 != -* ]] || die "usage: render.sh OUTPUT_FOLDER [NAME=VALUE…]"
     mkdir -p "$1"
     value[CONF_DIR]=$(cd "$1" && pwd)
     take_values "${@:2}"
     check_values
     derive_values
-    local template name
-    for template in "$templates"/*.in; do
-        name=${template##*/}
-        render_file "$template" "${value[CONF_DIR]}/${name%.in}"
-    done
+    render_all "${value[CONF_DIR]}"
+    printf '%s\n' "${@:2}" | sed '/^$/d' >"${value[CONF_DIR]}/values"
 }
 
 main "$@"

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 
 #include <string.h>
+#include <time.h>
 
 struct unit {
     const char *name;
@@ -132,6 +133,43 @@ int parse_bool(const char *text, bool *out)
         }
     }
     return -1;
+}
+
+#define DAY_S 86400
+
+/* form: '#' is a digit, anything else itself. */
+static bool has_form(const char *text, const char *form)
+{
+    for (; *form; text++, form++)
+        if (*form == '#' ? *text < '0' || *text > '9' : *text != *form)
+            return false;
+    return !*text;
+}
+
+static int two_digits(const char *text)
+{
+    return (text[0] - '0') * 10 + (text[1] - '0');
+}
+
+int parse_date(const char *text, int64_t *out)
+{
+    const bool is_moment = has_form(text, "####-##-##T##:##:##Z");
+
+    if (!is_moment && !has_form(text, "####-##-##"))
+        return -1;
+    const struct tm given = {.tm_year = two_digits(text) * 100 + two_digits(text + 2) - 1900,
+                             .tm_mon = two_digits(text + 5) - 1,
+                             .tm_mday = two_digits(text + 8),
+                             .tm_hour = is_moment ? two_digits(text + 11) : 0,
+                             .tm_min = is_moment ? two_digits(text + 14) : 0,
+                             .tm_sec = is_moment ? two_digits(text + 17) : 0};
+    struct tm same = given;
+    time_t at = timegm(&same); /* takes February 30th for a day in March */
+    if (at < 0 || same.tm_mon != given.tm_mon || same.tm_mday != given.tm_mday ||
+        same.tm_hour != given.tm_hour || same.tm_min != given.tm_min || same.tm_sec != given.tm_sec)
+        return -1;
+    *out = at + (is_moment ? 0 : DAY_S);
+    return 0;
 }
 
 static int hex_digit(char c)

@@ -23,5 +23,9 @@ int parse_milli(const char *text, uint64_t *out);
 /* true/false, yes/no, on/off, 1/0. */
 int parse_bool(const char *text, bool *out);
 
+/* A day ("2026-12-31"; its end) or a moment ("2026-12-31T18:00:00Z"), both UTC and from 1970 to
+ * 9999, into Unix seconds. */
+int parse_date(const char *text, int64_t *out);
+
 /* The byte that "%XX" at the start of s, of len bytes, stands for; -1: s starts otherwise. */
 int parse_percent(const char *s, size_t len);

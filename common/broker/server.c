@@ -309,6 +309,9 @@ static int open_broker(struct broker *b, struct err *e)
                           config->web_gid, e) < 0 ||
         open_signals(b, e) < 0)
         return -1;
+    if (config->old_secret && *config->old_secret &&
+        sandbox_root_keep_old(&b->root, config->old_secret, config->old_secret_until, e) < 0)
+        return -1;
     b->root.url_ttl_s = config->url_ttl_s;
     b->root.tenants = config->tenants;
     set_bounds(b);

@@ -92,7 +92,8 @@ json_t *job_archive_link(struct job *job, struct err *e)
         return NULL;
     job_note_use(&sb, tenant, conversation);
     AUTO_FREE char *subject = subject_new(&sb, folder, format);
-    AUTO_FREE char *url = link_url(&root->link_key, root->base_url, LINK_ARCHIVE, subject, expires);
+    AUTO_FREE char *url = link_url(&root->link_keys.now, root->base_url, LINK_ARCHIVE, subject,
+                                   expires);
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "url", url, "name",
                      strrchr(subject, '/') + 1, "format", name, "files", (json_int_t)sum.files,
                      "bytes", (json_int_t)sum.bytes, "expiresAt", (json_int_t)expires);

@@ -71,7 +71,7 @@ json_t *job_open_url(struct job *job, struct err *e)
     if (!uri)
         return job_fail(e, ERR_INVALID, "uri is missing");
     if (file_url_parse(uri, root->url_ttl_s > 0, &url, e) < 0 ||
-        file_url_check(&root->file_key, &url, clock_unix_s(), e) < 0 ||
+        file_url_check(&root->file_keys, &url, clock_unix_s(), e) < 0 ||
         sandbox_find_named(root, url.id, &sb, e) < 0)
         return NULL;
     job->out_fd = files_open(&sb, url.path, &st, e);

@@ -54,7 +54,7 @@ json_t *job_create_upload(struct job *job, struct err *e)
     };
     if (ticket_make(root, &ticket, id, e) < 0)
         return NULL;
-    AUTO_FREE char *url = link_url(&root->link_key, root->base_url, LINK_UPLOAD, id,
+    AUTO_FREE char *url = link_url(&root->link_keys.now, root->base_url, LINK_UPLOAD, id,
                                    ticket.expires);
     return json_pack("{s:s, s:s, s:I, s:I}", "url", url, "method", "PUT", "maxBytes",
                      size ? size : (json_int_t)upload_max(job), "expiresAt",

@@ -5,6 +5,8 @@ libsandbox_a_SOURCES = \
 	common/sandbox/archive/archive_privsep.c common/sandbox/archive/archive_privsep.h \
 	common/sandbox/archive/archive_read.c \
 	common/sandbox/archive/archive_write.c \
+	common/sandbox/archive/backup.c common/sandbox/archive/backup.h \
+	common/sandbox/archive/restore.c \
 	common/sandbox/files/beneath.c common/sandbox/files/beneath.h \
 	common/sandbox/files/files.c common/sandbox/files/files.h \
 	common/sandbox/files/files_list.c \
@@ -18,7 +20,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/state/trim.c common/sandbox/state/trim.h \
 	common/sandbox/state/user_quota.c common/sandbox/state/user_quota.h \
-	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h \
+	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h common/sandbox/root.c \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \
 	common/sandbox/files/staging.c common/sandbox/files/staging.h \
 	common/sandbox/state/state.c common/sandbox/state/state.h \
@@ -37,6 +39,7 @@ common/sandbox/libhelpers_a-helpers.$(OBJEXT): runners/common/entry$(EXEEXT) \
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/sandbox/test_archive \
+	tests/unit/sandbox/test_backup \
 	tests/unit/sandbox/test_files \
 	tests/unit/sandbox/test_files_list \
 	tests/unit/sandbox/test_files_move \
@@ -71,6 +74,9 @@ EXTRA_DIST += tests/unit/sandbox/sandbox_fixture.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_archive
 tests_fuzz_fuzz_archive_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_backup
+tests_fuzz_fuzz_backup_LDFLAGS = $(FUZZ_LINK)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_link
 tests_fuzz_fuzz_link_LDFLAGS = $(FUZZ_LINK)

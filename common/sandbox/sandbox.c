@@ -26,192 +26,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
-#define SECRET_MIN 32
-#define ROOT_MODE  0710 /* the web server's group passes through and cannot list */
-#define WARM_MODE  0711 /* within the root */
 /* A directory is locked alone for a moment (sandbox_retire, take_over); a program can lock it for
  * ever. */
 #define HOLD_TRIES 50
 #define OPEN_TRIES 8 /* openings of a sandbox that is retired each time */
-
-static char *without_trailing_slashes(const char *s)
-{
-    size_t len = strlen(s);
-
-    while (len > 1 && s[len - 1] == '/')
-        len--;
-    return mem_strndup(s, len);
-}
-
-static int check_paths(const char *path, const char *host_path, struct err *e)
-{
-    if (path[0] != '/')
-        return err_set(e, ERR_INVALID, "SANDBOX_ROOT must be an absolute path");
-    if (host_path[0] != '/')
-        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must be an absolute path");
-    /* Podman takes a mount as text with commas between its members. */
-    if (strpbrk(host_path, ",\""))
-        return err_set(e, ERR_INVALID, "SANDBOX_HOST_PATH must not contain a comma or a quote");
-    return 0;
-}
-
-/* Is there nothing but sandboxes and what a server or nginx has made beside them? A slip in a
- * setting must not close /var/lib. */
-static bool holds_ours_only(int fd)
-{
-    AUTO_DIR DIR *dir = beneath_open_dir(fd, ".");
-
-    if (!dir)
-        return false;
-    for (struct dirent *entry; (entry = readdir(dir));)
-        if (entry->d_name[0] != '.' && !state_name_ok(entry->d_name) &&
-            strcmp(entry->d_name, "lost+found") != 0) /* of a file system of its own */
-            return false;
-    return true;
-}
-
-/* Every account reads the names of mounted directories in /proc/PID/mountinfo, so the root has to
- * keep them out. Without a web server's group an administrator may have chosen another. */
-static int close_root(int fd, const char *path, const struct stat *st, gid_t web_gid, struct err *e)
-{
-    const mode_t mode = web_gid ? ROOT_MODE : 0700;
-
-    if (!(st->st_mode & 0007) && (!web_gid || (st->st_gid == web_gid && (st->st_mode & 0010))))
-        return 0;
-    if (!holds_ours_only(fd) || (web_gid && fchown(fd, (uid_t)-1, web_gid) < 0) ||
-        fchmod(fd, mode) < 0)
-        return err_set(
-            e, ERR_INVALID,
-            "SANDBOX_ROOT %s has mode %04o and group %ju: use a directory of its own, or "
-            "chmod %04o it%s",
-            path, st->st_mode & 07777, (uintmax_t)st->st_gid, mode,
-            web_gid ? " and chgrp it to SANDCGI_LISTEN_GROUP" : "");
-    if (st->st_mode & 0007)
-        log_warn("SANDBOX_ROOT %s was open to every account: its mode is %04o now%s", path, mode,
-                 web_gid ? "" : "; a web server of another account needs SANDCGI_LISTEN_GROUP");
-    return 0;
-}
-
-static int open_root_dir(const char *path, gid_t web_gid, struct err *e)
-{
-    struct stat st;
-
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-        err_errno(e, "SANDBOX_ROOT %s cannot be made", path);
-        e->kind = ERR_INVALID;
-        return -1;
-    }
-    AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        err_errno(e, "SANDBOX_ROOT %s cannot be opened as a directory", path);
-        e->kind = ERR_INVALID;
-        return -1;
-    }
-    if (st.st_mode & S_IWOTH)
-        return err_set(e, ERR_INVALID,
-                       "SANDBOX_ROOT %s can be written by everybody: use a directory of its own, "
-                       "or chmod o-w it",
-                       path);
-    return close_root(fd, path, &st, web_gid, e) < 0 ? -1 : TAKE_FD(fd);
-}
-
-static int make_own_dir(int root_fd, const char *path, const char *name, mode_t mode, struct err *e)
-{
-    struct stat st;
-
-    if (mkdirat(root_fd, name, mode) == 0) {
-        if (fchmodat(root_fd, name, mode, 0) < 0) /* whatever the umask was */
-            return err_errno(e, "SANDBOX_ROOT %s: the mode of %s cannot be set", path, name);
-    } else if (errno != EEXIST) {
-        err_errno(e, "SANDBOX_ROOT %s is not writable", path);
-        e->kind = ERR_INVALID;
-        return -1;
-    }
-    if (fstatat(root_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_errno(e, "SANDBOX_ROOT %s: %s", path, name);
-    if (!S_ISDIR(st.st_mode))
-        return err_set(e, ERR_INVALID, "SANDBOX_ROOT %s: %s is not a directory: remove it", path,
-                       name);
-    return 0;
-}
-
-static int make_own_dirs(const struct sandbox_root *root, struct err *e)
-{
-    static const struct {
-        const char *name;
-        mode_t mode;
-    } dirs[] = {{STAGING_DIR, 0700}, {".runs", 0700},   {".sandboxes", 0700}, {STATE_DIR, 0700},
-                {TICKET_DIR, 0700},  {TRASH_DIR, 0700}, {WARM_DIR, WARM_MODE}};
-
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
-        if (make_own_dir(root->fd, root->path, dirs[i].name, dirs[i].mode, e) < 0)
-            return -1;
-    return 0;
-}
-
-/* Makes a file in .staging and gives it to a user of sandboxes, as every upload does. */
-static int probe_root(struct sandbox_root *root, struct err *e)
-{
-    AUTO_STAGED struct staged probe = STAGED_INIT;
-
-    AUTO_FD int fd = staging_create_file(root, &probe);
-    /* With a full disk the server starts: files can be read and deleted. */
-    if (fd < 0 && (errno == ENOSPC || errno == EDQUOT))
-        fd = memfd_create("probe", MFD_CLOEXEC);
-    if (fd < 0) {
-        err_errno(e, "SANDBOX_ROOT %s is not writable", root->path);
-        e->kind = ERR_INVALID;
-        return -1;
-    }
-    return owners_choose(root, fd, e);
-}
-
-int sandbox_root_open(struct sandbox_root *out, const char *path, const char *host_path,
-                      const char *secret, const char *base_url, uid_t uid, gid_t gid, gid_t web_gid,
-                      struct err *e)
-{
-    struct sandbox_root root = {.fd = -1, .owner = {uid, gid}};
-
-    if (!host_path || !host_path[0])
-        host_path = path;
-    if (check_paths(path, host_path, e) < 0)
-        return -1;
-    if (strlen(secret) < SECRET_MIN)
-        return err_set(e, ERR_INVALID, "FILE_SECRET must have at least %d characters", SECRET_MIN);
-    root.fd = open_root_dir(path, web_gid, e);
-    if (root.fd < 0)
-        return -1;
-    root.path = without_trailing_slashes(path);
-    root.host_path = without_trailing_slashes(host_path);
-    root.secret = mem_strdup(secret);
-    root.base_url = without_trailing_slashes(base_url);
-    if (link_key_derive(secret, &root.link_key, e) < 0 ||
-        file_key_derive(secret, &root.file_key, e) < 0 || make_own_dirs(&root, e) < 0 ||
-        probe_root(&root, e) < 0) {
-        sandbox_root_close(&root);
-        return -1;
-    }
-    user_quota_detect(&root);
-    *out = root;
-    return 0;
-}
-
-void sandbox_root_close(struct sandbox_root *root)
-{
-    if (root->secret)
-        explicit_bzero(root->secret, strlen(root->secret));
-    explicit_bzero(&root->link_key, sizeof(root->link_key));
-    explicit_bzero(&root->file_key, sizeof(root->file_key));
-    auto_close_fd(&root->fd);
-    free(root->path);
-    free(root->host_path);
-    free(root->secret);
-    free(root->base_url);
-    *root = (struct sandbox_root){.fd = -1};
-}
 
 bool sandbox_text_ok(const char *s, size_t len)
 {
@@ -250,7 +70,8 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
 
     if (check_id("tenant", tenant, e) < 0 || check_id("conversationId", conversation, e) < 0)
         return -1;
-    if (crypto_hmac(root->secret, strlen(root->secret), parts, ARRAY_LEN(parts), mac, e) < 0)
+    if (crypto_hmac(root->name_secret, strlen(root->name_secret), parts, ARRAY_LEN(parts), mac, e) <
+        0)
         return -1;
     crypto_hex(mac, sizeof(mac), out);
     return 0;
@@ -419,7 +240,7 @@ char *sandbox_url_path(const struct sandbox *sb)
 {
     char token[FILE_TOKEN_LEN + 1];
 
-    file_token(&sb->root->file_key, sb->name, token);
+    file_token(&sb->root->file_keys.now, sb->name, token);
     return mem_printf("%s/%s", sb->name, token);
 }
 
@@ -432,7 +253,7 @@ int sandbox_find_url_path(const struct sandbox_root *root, const char *path, str
         memcpy(name, path, SANDBOX_NAME_LEN);
         memcpy(token, path + SANDBOX_NAME_LEN + 1, FILE_TOKEN_LEN);
     }
-    if (!file_token_is(&root->file_key, name, token))
+    if (!file_token_is(&root->file_keys, name, token, clock_unix_s()))
         return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
     return sandbox_find_named(root, name, out, e);
 }
@@ -466,7 +287,7 @@ char *sandbox_file_url(const struct sandbox *sb, const char *name)
     }
     int64_t expires = clock_unix_s() + root->url_ttl_s;
     AUTO_FREE char *text = mem_printf("%" PRId64 " %s/%s", expires, sb->name, name);
-    file_token(&root->file_key, text, token);
+    file_token(&root->file_keys.now, text, token);
     return mem_printf("%s/files/%s/%s?expires=%" PRId64 "&sig=%s", root->base_url, sb->name,
                       buf_str(&encoded), expires, token);
 }

@@ -23,13 +23,21 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
                       struct err *e);
 void sandbox_root_close(struct sandbox_root *root);
 
+/*
+ * After a change of FILE_SECRET: links made with the one before are valid until then (Unix seconds;
+ * the past: they are not). Directories keep the names that they have: the first secret that was
+ * replaced goes to .state/name-secret, and names are derived from it from then on.
+ */
+int sandbox_root_keep_old(struct sandbox_root *root, const char *old_secret, int64_t until,
+                          struct err *e);
+
 /* Is it valid UTF-8 without control characters (C0, DEL, C1), as clients' ids and names must be? */
 bool sandbox_text_ok(const char *s, size_t len);
 
 #define AUTO_SANDBOX AUTO(sandbox_close)
 
 /*
- * The name of a conversation's sandbox, which need not exist: hex of HMAC-SHA-256(secret,
+ * The name of a conversation's sandbox, which need not exist: hex of HMAC-SHA-256(name_secret,
  * len||tenant||len||conversation). tenant and conversation are checked: 1..SANDBOX_ID_MAX bytes,
  * sandbox_text_ok (ERR_INVALID naming conversationId).
  */

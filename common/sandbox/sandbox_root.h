@@ -65,13 +65,13 @@ struct sandbox_root {
     int fd;
     char *path;                 /* as this process sees it */
     char *host_path;            /* as the engine's host sees it */
-    char *secret;               /* FILE_SECRET */
+    char *name_secret;          /* what directories' names are derived from (sandbox.h) */
     char *base_url;             /* PUBLIC_BASE_URL without a trailing slash */
     struct sandbox_owner owner; /* of all sandboxes; uid 0: each has one of its own, */
     uid_t first_uid, last_uid;  /* out of these */
     bool user_quotas;           /* the kernel holds the bounds of each (user_quota.h) */
-    struct link_key link_key;
-    struct file_key file_key;
+    struct link_keys link_keys;
+    struct file_keys file_keys;
     int64_t url_ttl_s; /* how long a file's URL is valid; 0 (the default): as long as the file is
                           there, and unsigned */
     struct sandbox_bounds bounds;  /* default: none */

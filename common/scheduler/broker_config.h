@@ -39,8 +39,10 @@ struct broker_config {
     const char *runtime;
     const char *path; /* of the socket on which this broker listens, and the next one */
     const char *root_path, *host_path, *file_secret, *base_url;
-    int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
-    uid_t sandbox_uid; /* of programs and their files; 0: each sandbox has its own */
+    const char *old_secret;   /* FILE_SECRET before it was replaced; "" or NULL: it was not */
+    int64_t old_secret_until; /* links made with it are valid up to then; Unix seconds */
+    int64_t url_ttl_s;        /* of files' URLs; 0: as long as the file is there */
+    uid_t sandbox_uid;        /* of programs and their files; 0: each sandbox has its own */
     gid_t sandbox_gid;
     gid_t web_gid;    /* of the web server, which serves files; 0: none */
     uid_t client_uid; /* besides our own: may connect */

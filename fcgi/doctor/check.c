@@ -3,6 +3,7 @@
 #include "fcgi/doctor/check.h"
 
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "fcgi/app.h"
@@ -203,9 +204,19 @@ static void check_images(const struct settings *s, struct findings *out)
         engine->ops->free(engine);
 }
 
+static void check_old_secret(const struct settings *s, struct findings *out)
+{
+    if (s->old_secret_until && s->old_secret_until <= clock_unix_s())
+        findings_add(out, FINDING_NOTE, ABOUT, "",
+                     "FILE_SECRET_OLD_UNTIL=%s has passed; remove FILE_SECRET_OLD and "
+                     "FILE_SECRET_OLD_UNTIL if the server has been started with them",
+                     s->old_secret_date);
+}
+
 void check_machine(const struct settings *s, const char *config_path, struct findings *out)
 {
     check_root(s, out);
+    check_old_secret(s, out);
     check_user(s, out);
     check_sockets(s, out);
     check_files(s, config_path, out);

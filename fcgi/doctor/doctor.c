@@ -11,6 +11,7 @@
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "fcgi/doctor/check.h"
+#include "fcgi/doctor/web.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -291,7 +292,8 @@ int doctor_show_error(const struct err *e, bool as_json)
     return 1;
 }
 
-int doctor_show(const struct settings *s, const char *config_path, bool as_json, bool quiet)
+int doctor_show(const struct settings *s, const char *config_path, const char *nginx_folder,
+                bool as_json, bool quiet)
 {
     struct findings found = {0};
     struct look l = {.s = s, .config_path = config_path, .out = &found};
@@ -304,7 +306,11 @@ int doctor_show(const struct settings *s, const char *config_path, bool as_json,
     look_at_limits(&l);
     look_at_disk(&l);
     look_at_clock(&l);
-    look_at_site(&l);
+    if (!l.status)
+        web_look_at_ports(s, &found);
+    web_look_at_nginx(s, nginx_folder, &found);
+    if (web_look_at_name(s, &found))
+        look_at_site(&l);
     look_at_tokens(&l);
     if (as_json)
         print_json(&found);

@@ -48,7 +48,7 @@ static char *signed_ticket(const struct app *app, const struct http_request *r, 
     if (!ticket)
         err_set(e, ERR_DENIED, "this is not an upload link");
     if (!ticket ||
-        (link_verify(&app->link_key, LINK_UPLOAD, ticket, r->uri, clock_unix_s(), e) < 0 &&
+        (link_verify(&app->link_keys, LINK_UPLOAD, ticket, r->uri, clock_unix_s(), e) < 0 &&
          !(begun && e->kind == ERR_TIMEOUT)))
         return NULL;
     *e = ERR_INIT;
@@ -273,7 +273,7 @@ static int archive_send(const struct app *app, struct http_request *r, struct do
 
     if (!subject)
         return err_set(e, ERR_DENIED, "this is not a link of this server");
-    if (link_verify(&app->link_key, LINK_ARCHIVE, subject, r->uri, clock_unix_s(), e) < 0)
+    if (link_verify(&app->link_keys, LINK_ARCHIVE, subject, r->uri, clock_unix_s(), e) < 0)
         return -1;
     d->subject = subject;
     if (!head)

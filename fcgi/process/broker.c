@@ -70,6 +70,8 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .root_path = s->sandbox_root,
         .host_path = s->sandbox_host_path,
         .file_secret = s->file_secret,
+        .old_secret = s->old_secret,
+        .old_secret_until = s->old_secret_until,
         .base_url = s->public_base_url,
         .url_ttl_s = (int64_t)((s->url_ttl_ms + 999) / 1000),
         .sandbox_uid = s->sandbox_uid,

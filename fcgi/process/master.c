@@ -108,6 +108,7 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
         front_memory_bound(m->settings, hub, e) < 0)
         return -1;
     explicit_bzero(m->settings->file_secret, strlen(m->settings->file_secret));
+    explicit_bzero(m->settings->old_secret, strlen(m->settings->old_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
     app_set_sessions(&app, m->sessions_fd);
     client_connect_over(m->sockets.fds[SOCKET_CONNS_OUT]);

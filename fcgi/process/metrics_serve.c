@@ -169,6 +169,7 @@ int metrics_main(const struct settings *s, const struct account *workers,
     sigset_t while_waiting;
 
     explicit_bzero(s->file_secret, strlen(s->file_secret));
+    explicit_bzero(s->old_secret, strlen(s->old_secret));
     explicit_bzero(s->api_token, strlen(s->api_token));
     metrics_read_only();
     client_connect_over(conns_fd);

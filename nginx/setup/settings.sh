@@ -217,7 +217,7 @@ server_environment()
     for name in $(compgen -e); do
         case $name in
         SANDCGI_STATE_DIR | SANDCGI_ENV_FILE | SANDCGI_HTTPS_PORT | SANDCGI_HTTP_PORT | SANDCGI_DISK) ;;
-        SANDCGI_* | SANDBOX_* | DOCKER_HOST | DOCKER_TLS_VERIFY | DOCKER_CERT_PATH | FILE_SECRET | MCP_API_TOKEN | PUBLIC_BASE_URL)
+        SANDCGI_* | SANDBOX_* | DOCKER_HOST | DOCKER_TLS_VERIFY | DOCKER_CERT_PATH | FILE_SECRET | FILE_SECRET_OLD | FILE_SECRET_OLD_UNTIL | MCP_API_TOKEN | PUBLIC_BASE_URL)
             [[ $(env_value "$name" && printf .) == "${!name}." ]] || printf '%s=%s\0' "$name" "${!name}"
             ;;
         esac

@@ -69,6 +69,7 @@ MODULES = (
     "local",
     "crowds",
     "operators",
+    "backup",
     "logs",
     "memory",
 )

@@ -208,6 +208,11 @@ class Site:
                 [*DIE_WITH_US, nginx_binary(), "-c", f"{self.folder}/conf/nginx.conf", "-e", f"{self.folder}/log/nginx-error.log",
                  "-g", "daemon off;"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
+    def take_up_file_key(self):
+        """What FILE_SECRET's change asks of nginx."""
+        self._write_file_key()
+        os.kill(self.nginx_process.pid, signal.SIGHUP)
+
     def set_token(self, tenant, token):
         reload, before = ["--no-reload"], []
         if self.nginx_process:

@@ -1,7 +1,12 @@
 """Files' URLs that a worker serves itself, as under Apache: the same answers as nginx gives (H-02, H-03, H-04, H-05, H-14)."""
+import contextlib
 import os
 import re
+import secrets
+import signal
 import stat
+import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -239,3 +244,81 @@ def _():
     for left_out in ("SANDCGI_SECRET", "SANDCGI_PLACE"):
         status, _headers, body = fcgi.request(site.front, {name: value for name, value in params.items() if name != left_out})
         check(status in (401, 403) and body != b"x", f"without {left_out}: {status}")
+
+
+def _replace_secret(site, until):
+    """As nginx/README.md has it: the settings, then nginx, then the server."""
+    site.settings |= {"FILE_SECRET_OLD": site.settings["FILE_SECRET"], "FILE_SECRET_OLD_UNTIL": until, "FILE_SECRET": secrets.token_hex(32)}
+    _take_up(site)
+
+
+def _take_up(site):
+    site.write_config()
+    before = [*procs.children(site.nginx_process.pid), *site.masters()]
+    site.take_up_file_key()
+    os.kill(site.process.pid, signal.SIGHUP)
+    wait_until(lambda: not set(before) & {*procs.children(site.nginx_process.pid), *site.masters()[-1:]}, 20, "nginx and the server have taken it up")
+    site.wait_healthy()
+
+
+@contextlib.contextmanager
+def _refusals(site, target):
+    """Asks for it all the time; what is not answered with 200 comes into the list."""
+    refusals, done = [], threading.Event()
+
+    def ask():
+        client = site.client()
+        while not done.is_set():
+            client.close()
+            status = client.http("GET", target).status
+            refusals.extend([status] if status != 200 else [])
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield refusals
+    finally:
+        done.set()
+        thread.join()
+
+
+def _before_and_after(settings, refused, until):
+    """A server whose FILE_SECRET is replaced; goes on when the old one's time is over."""
+    site = sites.own(settings)
+    client = sites.new_conversation(site.client())
+    named = {"conversationId": client.conversation}
+    old = _target(client.upload("a.txt", b"0123456789")["file"]["url"])
+    archive = _target(client.structured("download_archive", named)["url"])
+    tickets = [_target(client.structured("create_upload", named | {"filename": name})["url"]) for name in ("u.txt", "v.txt")]
+    with _refusals(site, old) as refusals:
+        _replace_secret(site, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until)))
+    equal(refusals, [], "answers to the old link meanwhile")
+    new = _target(client.structured("list_files", named)["files"][0]["url"])
+    check(new != old, "the URL has the old token")
+    equal(client.run("print(open('a.txt').read())")["stdout"], "0123456789\n")
+    for target in (old, new):
+        equal((client.http("GET", target).status, client.http("GET", target, headers={"Range": "bytes=2-4"}).body), (200, b"234"), target)
+        equal(_of_worker(site, target)[0], 200, target)
+    equal((client.http("GET", archive).status, client.http("PUT", tickets[0], b"up").status), (200, 201))
+    for bad in (old.replace("/files/", "/files/0"), re.sub("[0-9a-f]{64}", "0" * 64, old)):
+        check(client.http("GET", bad).status in (403, 404), bad)
+    check(time.time() < until, "this machine was too slow for the test")
+    yield
+    equal((client.http("GET", old).status, _of_worker(site, old)[0], client.http("GET", new).status), (refused, refused, 200))
+    equal((client.http("GET", archive).status, client.http("PUT", tickets[1], b"up").status), (403, 403))
+    contains(subprocess.run([site.binary, "check", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=True).stderr,
+             "note: FILE_SECRET_OLD_UNTIL=")
+    site.settings |= {"FILE_SECRET_OLD": None, "FILE_SECRET_OLD_UNTIL": None}
+    _take_up(site)
+    equal((client.http("GET", old).status, client.http("GET", new).status), (refused, 200))
+    equal(client.run("print(open('u.txt').read())")["stdout"], "up\n")
+
+
+@test("FILE_SECRET is replaced: conversations stay, and links, uploads and archives of before work up to their time", timeout=120)
+def _():
+    until = int(time.time()) + 15
+    both = _before_and_after({}, 404, until), _before_and_after({"SANDBOX_URL_TTL": "1h"}, 403, until)
+    for one in both:
+        next(one)
+    time.sleep(max(0, until - time.time()) + 0.2)
+    for one in both:
+        equal(next(one, None), None)

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.request
@@ -272,7 +273,7 @@ def _():
 # ---- doctor ----
 
 def _findings(site, settings=None):
-    status, out, errors = _command(site, "doctor", "--json", settings=settings)
+    status, out, errors = _command(site, "doctor", "--json", "--nginx", f"{site.folder}/conf", settings=settings)
     told = json.loads(out)
     equal((status, errors), (0 if told["ok"] else 1, ""))
     return told["findings"]
@@ -283,7 +284,7 @@ def _():
     site = sites.own()
     good = _findings(site)
     equal([one for one in good if one["state"] == "wrong"], [], good)
-    for about in ("server", "engine", "images", "cgroup", "limits", "disk", "clock", "site", "settings"):
+    for about in ("server", "engine", "images", "cgroup", "limits", "disk", "clock", "dns", "nginx", "site", "settings"):
         check(any(one["about"] == about for one in good), f"{about} in {good}")
     check(any(one["about"] == "certificate" and "does not trust" in one["text"] for one in good), good)  # the tests' own
     faults = {"DOCKER_HOST": ("unix:///nowhere.sock", "engine", "cannot be reached"), "SANDBOX_DISK_RESERVE": ("1000000g", "disk", "below SANDBOX_DISK_RESERVE"),
@@ -305,3 +306,31 @@ def _():
     os.chmod(f"{site.folder}/run/front.sock", 0)  # as a web server that may not connect
     sick = [one for one in _findings(site) if one["about"] == "site"]
     equal((sick[0]["state"], "answers 502" in sick[0]["text"]), ("wrong", True), sick)
+
+
+@test("doctor compares nginx's files with this version's and with the settings, and looks at the public name and at ports")
+def _():
+    site = sites.own()
+
+    def wrong(about, settings=None):
+        return [one for one in _findings(site, settings) if one["about"] == about and one["state"] == "wrong"]
+    for settings, about, words in (({"SANDCGI_LISTEN": f"{site.folder}/run/other.sock"}, "nginx", "but SANDCGI_LISTEN is"), ({"SANDCGI_HUB": ""}, "nginx", "but SANDCGI_HUB is empty"),
+                                   ({"SANDCGI_MAX_BODY": "17m"}, "nginx", "up to 16m (BODY_MAX), less than SANDCGI_MAX_BODY"),
+                                   ({"SANDBOX_UPLOAD_MAX": "3g"}, "nginx", "up to 2g (UPLOAD_MAX), less than SANDBOX_UPLOAD_MAX"),
+                                   ({"SANDBOX_URL_TTL": "1h"}, "nginx", "SIGNED_URLS of nginx is empty"), ({"FILE_SECRET": "0123456789abcdef" * 4}, "nginx", "another FILE_SECRET"),
+                                   ({"PUBLIC_BASE_URL": "https://nowhere.invalid"}, "dns", "nowhere.invalid of PUBLIC_BASE_URL has no address")):
+        found = wrong(about, settings)
+        equal(len(found), 1, f"{settings}: {found}")
+        contains(found[0]["text"], words)
+        check(found[0]["mend"], found)
+    with open(f"{site.folder}/conf/server.conf", "a", encoding="utf-8") as file:
+        file.write("# by hand\n")
+    os.remove(f"{site.folder}/conf/mcp.conf")
+    contains(wrong("nginx")[0]["text"], ": mcp.conf server.conf")
+    os.remove(f"{site.folder}/conf/values")
+    equal([(one["state"], "values" in one["text"]) for one in _findings(site) if one["about"] == "nginx"], [("note", True)])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        down = {"SANDCGI_BROKER": f"{site.folder}/none", "SANDCGI_METRICS": address}
+        contains(wrong("ports", down)[0]["text"], f"SANDCGI_METRICS={address}: another program has the port")
+    equal(wrong("ports", down), [])

@@ -1,4 +1,5 @@
 """/files: what is served, with which headers, and everything that must be 404 (H-03, H-04, H-05 and beyond)."""
+import json
 import os
 import socket
 import stat
@@ -62,6 +63,21 @@ def served(checks):
         with open(site.path("run/file-key.conf"), "w", encoding="ascii") as out:
             out.write(f'set $sandcgi_file_key "{FILE_KEY}";\n')
         site.reload()
+        with open(site.path("run/file-key.conf"), "w", encoding="ascii") as out:
+            out.write(f'set $sandcgi_file_key "{"z" * 64}";\nset $sandcgi_old_links old;\n')
+        site.reload()
+        answer = site.request("GET", URL + "/a.txt?x=1", headers=[("Range", "bytes=2-4"), ("If-None-Match", '"x"')])
+        params = dict(json.loads(answer.body)["params"])
+        checks.equal("while links of an earlier FILE_SECRET work, a worker checks them",
+                     [params.get(name) for name in ("SANDCGI_PLACE", "REQUEST_URI", "REQUEST_METHOD", "HTTP_RANGE", "HTTP_IF_NONE_MATCH", "SANDCGI_TENANT")],
+                     ["file", URL + "/a.txt?x=1", "GET", "bytes=2-4", '"x"', ""])
+        for target in (URL + "/../a.txt", URL + "/%2e%2e/a.txt", f"/files/{KEY}/a.txt", "/files/.state/x"):
+            expect_404(checks, f"  but none of another form: {target}", site.request("GET", target))
+        expect_404(checks, "  and no other method", site.request("DELETE", URL + "/a.txt"))
+        with open(site.path("run/file-key.conf"), "w", encoding="ascii") as out:
+            out.write(f'set $sandcgi_file_key "{FILE_KEY}";\nset $sandcgi_old_links old;\n')
+        site.reload()
+        checks.equal("  and nginx sends those of the new one", site.request("GET", URL + "/a.txt").body, b"changed\n")
         write(sandbox_dir + "/empty.bin", b"")
         answer = site.request("GET", URL + "/empty.bin")
         checks.equal("an empty file", (answer.status, answer.header("content-length")), (200, "0"))

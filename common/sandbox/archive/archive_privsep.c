@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #define CPU_MAX_S 120
@@ -33,9 +32,9 @@ int archive_privsep_start(const char *command, int in_fd, pid_t *out_pid, struct
 
 static const struct privsep_limit limits[] = {
     {RLIMIT_AS, MEMORY_MAX},
-    {RLIMIT_CPU, CPU_MAX_S},
     {RLIMIT_FSIZE, 0},
     {RLIMIT_NOFILE, STDERR_FILENO + 2}, /* one for privsep_confine */
+    {RLIMIT_CPU, CPU_MAX_S},
 };
 
 /* What reading one descriptor, writing another and libc's memory and signals need. */
@@ -46,7 +45,7 @@ static const char calls[] =
     "exit_group";
 
 /* Without root there are no rights to give up, and the filter has to do. */
-int archive_privsep_enter(void)
+int archive_privsep_enter(bool time_is_bounded)
 {
     static const struct privsep_needs needs = {.folder_fd = -1, .calls = calls};
     struct err e = ERR_INIT;
@@ -54,7 +53,8 @@ int archive_privsep_enter(void)
     /* Where the kernel has no such namespaces the filter refuses sockets all the same. */
     if (geteuid() == 0)
         (void)unshare(CLONE_NEWNET | CLONE_NEWIPC);
-    if (privsep_drop_rights() < 0 || privsep_bound(limits, ARRAY_LEN(limits)) < 0)
+    if (privsep_drop_rights() < 0 ||
+        privsep_bound(limits, ARRAY_LEN(limits) - !time_is_bounded) < 0)
         return -1;
     return privsep_confine(&needs, &e);
 }
@@ -97,6 +97,7 @@ static bool len_ok(unsigned char tag, size_t len)
     switch (tag) {
     case ARCHIVE_FOLDER:
     case ARCHIVE_FILE:
+    case ARCHIVE_ATTRIBUTES:
     case ARCHIVE_BYTES:
     case ARCHIVE_REFUSED:
         return len > 0 && len <= ARCHIVE_RECORD_MAX;

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -22,16 +23,17 @@ int archive_privsep_start(const char *command, int in_fd, pid_t *out_pid, struct
  * and writing open descriptors, and kills the process for starting a program or opening a socket.
  * -1: it must not go on.
  */
-int archive_privsep_enter(void);
+int archive_privsep_enter(bool time_is_bounded);
 
 #define ARCHIVE_RECORD_MAX 65536u
 
 enum archive_tag {
-    ARCHIVE_FOLDER = 'D',  /* the name of a folder */
-    ARCHIVE_FILE = 'F',    /* the name of a regular file; its content follows */
-    ARCHIVE_BYTES = 'B',   /* a piece of it, 1 to ARCHIVE_RECORD_MAX bytes */
-    ARCHIVE_END = 'Z',     /* empty: the archive was whole; the last record, as is the next */
-    ARCHIVE_REFUSED = 'X', /* a sentence: why the archive is not unpacked */
+    ARCHIVE_FOLDER = 'D',     /* the name of a folder */
+    ARCHIVE_FILE = 'F',       /* the name of a regular file; its content follows */
+    ARCHIVE_ATTRIBUTES = 'A', /* "<octal mode> <Unix seconds>" of the folder or file that follows */
+    ARCHIVE_BYTES = 'B',      /* a piece of it, 1 to ARCHIVE_RECORD_MAX bytes */
+    ARCHIVE_END = 'Z',        /* empty: the archive was whole; the last record, as is the next */
+    ARCHIVE_REFUSED = 'X',    /* a sentence: why the archive is not unpacked */
 };
 
 struct archive_record {

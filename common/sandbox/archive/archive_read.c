@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/archive_privsep.h"
+#include "common/sandbox/archive/backup.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -130,6 +131,16 @@ static int hand_content(struct reading *r, struct archive_entry *entry)
     }
 }
 
+static int hand_attributes(const struct reading *r, struct archive_entry *entry)
+{
+    const time_t mtime = archive_entry_mtime_is_set(entry) ? archive_entry_mtime(entry) : 0;
+    char text[64];
+    int len = snprintf(text, sizeof(text), "%04o %lld", archive_entry_perm(entry) & 0777,
+                       mtime > 0 ? (long long)mtime : 0);
+
+    return archive_record_write(r->out_fd, ARCHIVE_ATTRIBUTES, text, (size_t)len);
+}
+
 static int hand_entry(struct reading *r, struct archive_entry *entry)
 {
     const char *name = name_of(entry);
@@ -144,7 +155,8 @@ static int hand_entry(struct reading *r, struct archive_entry *entry)
                       trouble);
     if (len == 0 || len > ARCHIVE_RECORD_MAX)
         return refuse(r, "a name in the archive is empty or too long");
-    if (archive_record_write(r->out_fd, folder ? ARCHIVE_FOLDER : ARCHIVE_FILE, name, len) < 0)
+    if (hand_attributes(r, entry) < 0 ||
+        archive_record_write(r->out_fd, folder ? ARCHIVE_FOLDER : ARCHIVE_FILE, name, len) < 0)
         return -1;
     return folder ? 0 : hand_content(r, entry);
 }
@@ -178,13 +190,23 @@ void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes)
     free(r);
 }
 
-int unpack_reader_main(void)
+static int reader_main(bool time_is_bounded)
 {
     /* For the library, which translates names to it; afterwards no file can be opened. */
     setlocale(LC_CTYPE, "C.UTF-8");
-    if (archive_privsep_enter() < 0)
+    if (archive_privsep_enter(time_is_bounded) < 0)
         return 1;
     /* What it may hand on is counted by who reads it. */
     unpack_read(STDIN_FILENO, STDOUT_FILENO, UINT64_MAX);
     return 0;
+}
+
+int unpack_reader_main(void)
+{
+    return reader_main(true);
+}
+
+int backup_reader_main(void)
+{
+    return reader_main(false);
 }

@@ -125,6 +125,8 @@ static int take_record(struct unpacking *u, struct archive_record *r, struct err
     case ARCHIVE_FOLDER:
     case ARCHIVE_FILE:
         return add_item(u, r, e);
+    case ARCHIVE_ATTRIBUTES: /* files of a sandbox get its own */
+        return 0;
     case ARCHIVE_BYTES:
         return add_content(u, r, e);
     case ARCHIVE_END:

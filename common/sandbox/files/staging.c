@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/sandbox/files/beneath.h"
+#include "common/sandbox/files/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SWEEP_AGE_S 3600
+#define SWEEP_AGE_S      3600
+#define SWEEP_FULL_AGE_S 86400 /* of a folder with content, as a restore makes it for hours */
 
 /* Opens .staging and chooses a name in it, which *out does not have yet. */
 static int begin(const struct sandbox_root *root, struct staged *out, int unlink_flags,
@@ -94,6 +96,8 @@ void staging_sweep(const struct sandbox_root *root, int64_t now)
 {
     AUTO_DIR DIR *dir = beneath_open_dir(root->fd, STAGING_DIR);
     const struct dirent *entry;
+    char trash[TRASH_NAME_LEN + 1];
+    struct err ignored = ERR_INIT;
     struct stat st;
 
     if (!dir)
@@ -103,7 +107,9 @@ void staging_sweep(const struct sandbox_root *root, int64_t now)
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             st.st_ctim.tv_sec > now - SWEEP_AGE_S)
             continue;
-        unlinkat(dirfd(dir), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+        if (unlinkat(dirfd(dir), entry->d_name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 &&
+            errno == ENOTEMPTY && st.st_ctim.tv_sec < now - SWEEP_FULL_AGE_S)
+            (void)trash_take(root, dirfd(dir), entry->d_name, trash, &ignored);
     }
 }
 

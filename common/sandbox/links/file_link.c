@@ -57,12 +57,18 @@ void file_token(const struct file_key *key, const char *text, char out[FILE_TOKE
     out[0] = '\0';
 }
 
-bool file_token_is(const struct file_key *key, const char *text, const char *token)
+static bool is_token_of(const struct file_key *key, const char *text, const char *token)
 {
     char right[FILE_TOKEN_LEN + 1];
 
     file_token(key, text, right);
     return right[0] && crypto_equal(token, strlen(token), right, FILE_TOKEN_LEN);
+}
+
+bool file_token_is(const struct file_keys *keys, const char *text, const char *token, int64_t now)
+{
+    return is_token_of(&keys->now, text, token) ||
+           (now < keys->old_until && is_token_of(&keys->old, text, token));
 }
 
 /* ---- a request's URL ---- */
@@ -131,12 +137,13 @@ void file_url_clear(struct file_url *u)
     *u = (struct file_url){.path = NULL};
 }
 
-int file_url_check(const struct file_key *key, const struct file_url *u, int64_t now, struct err *e)
+int file_url_check(const struct file_keys *keys, const struct file_url *u, int64_t now,
+                   struct err *e)
 {
     if (!u->expires)
-        return file_token_is(key, u->id, u->token) ? 0 : no_such_file(e);
+        return file_token_is(keys, u->id, u->token, now) ? 0 : no_such_file(e);
     AUTO_FREE char *text = mem_printf("%" PRId64 " %s/%s", u->expires, u->id, u->path);
-    if (!file_token_is(key, text, u->token) || u->expires < now)
+    if (!file_token_is(keys, text, u->token, now) || u->expires < now)
         return err_set(e, ERR_DENIED, "this link was altered or has expired");
     return 0;
 }

@@ -31,11 +31,17 @@ struct file_key {
 /* Fails also when the crypto library refuses MD5. */
 int file_key_derive(const char *file_secret, struct file_key *out, struct err *e);
 
+/* What URLs are checked with: the key that makes new ones and, up to old_until, the one before. */
+struct file_keys {
+    struct file_key now, old;
+    int64_t old_until; /* Unix seconds; 0: there is no old one */
+};
+
 /* A failure (logged) makes a token that no check accepts. */
 void file_token(const struct file_key *key, const char *text, char out[FILE_TOKEN_LEN + 1]);
 
-/* Constant time in the token. */
-bool file_token_is(const struct file_key *key, const char *text, const char *token);
+/* Is it the token of text, at now (Unix seconds)? Constant time in the token. */
+bool file_token_is(const struct file_keys *keys, const char *text, const char *token, int64_t now);
 
 /* A URL of a file, taken apart. */
 struct file_url {
@@ -58,5 +64,5 @@ void file_url_clear(struct file_url *u);
 
 /* Is the token right, and at now (Unix seconds) not expired? Constant time in the token.
  * ERR_NOT_FOUND, of a signed URL ERR_DENIED. */
-int file_url_check(const struct file_key *key, const struct file_url *u, int64_t now,
+int file_url_check(const struct file_keys *keys, const struct file_url *u, int64_t now,
                    struct err *e);

@@ -152,17 +152,31 @@ static int read_query(const char *uri, int64_t *out_expires, char sig[SIG_LEN + 
     return 0;
 }
 
-int link_verify(const struct link_key *key, enum link_kind kind, const char *subject,
+/* 1: it is the key's signature; 0: it is not; -1. */
+static int is_signed(const struct link_key *key, enum link_kind kind, const char *subject,
+                     int64_t expires, const char *given, struct err *e)
+{
+    char right[SIG_LEN + 1];
+
+    if (sign(key, kind, subject, expires, right, e) < 0)
+        return -1;
+    return crypto_equal(given, SIG_LEN, right, SIG_LEN);
+}
+
+int link_verify(const struct link_keys *keys, enum link_kind kind, const char *subject,
                 const char *uri, int64_t now, struct err *e)
 {
-    char given[SIG_LEN + 1], right[SIG_LEN + 1];
+    char given[SIG_LEN + 1];
     int64_t expires;
 
     if (read_query(uri, &expires, given) < 0)
         return err_set(e, ERR_DENIED, "this link is not signed; ask for a new one");
-    if (sign(key, kind, subject, expires, right, e) < 0)
+    int good = is_signed(&keys->now, kind, subject, expires, given, e);
+    if (good == 0 && now < keys->old_until)
+        good = is_signed(&keys->old, kind, subject, expires, given, e);
+    if (good < 0)
         return -1;
-    if (!crypto_equal(given, SIG_LEN, right, SIG_LEN))
+    if (!good)
         return err_set(e, ERR_DENIED, "this link was altered; ask for a new one");
     if (now >= expires)
         return err_set(e, ERR_TIMEOUT, "this link has expired; ask for a new one");

@@ -31,6 +31,12 @@ struct link_key {
 
 int link_key_derive(const char *file_secret, struct link_key *out, struct err *e);
 
+/* What links are checked with: the key that signs new ones and, up to old_until, the one before. */
+struct link_keys {
+    struct link_key now, old;
+    int64_t old_until; /* Unix seconds; 0: there is no old one */
+};
+
 /* Appends a path, whatever its bytes: percent-encoded except unreserved characters and '/'. */
 void link_encode(const char *path, struct buf *out);
 
@@ -57,5 +63,5 @@ char *link_subject(const char *uri, enum link_kind kind);
  * Is the subject signed by the URI's query? ERR_DENIED: no signature, another's, or altered;
  * ERR_TIMEOUT: rightly signed, but expired at now (Unix seconds). Constant time in the signature.
  */
-int link_verify(const struct link_key *key, enum link_kind kind, const char *subject,
+int link_verify(const struct link_keys *keys, enum link_kind kind, const char *subject,
                 const char *uri, int64_t now, struct err *e);

@@ -105,6 +105,44 @@ static void decimals_become_thousandths(void **state)
     expect_refused(parse_milli, bad);
 }
 
+static void days_and_moments_are_unix_seconds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t at;
+    } good[] = {{"1970-01-01", 86400},
+                {"2026-12-31", 1798761600},
+                {"2028-02-29", 1835481600},
+                {"2026-12-31T18:00:05Z", 1798740005},
+                {"9999-12-31", 253402300800}};
+    static const char *const bad[] = {"",
+                                      "2026",
+                                      "2026-13-01",
+                                      "2026-00-01",
+                                      "2026-02-29",
+                                      "2026-04-31",
+                                      "2026-1-1",
+                                      "26-01-01",
+                                      "0000-01-01",
+                                      "2026-12-31T18:00:00",
+                                      "2026-12-31 ",
+                                      "2026-01-00",
+                                      "+026-01-01",
+                                      "2026-12-31T24:00:00Z",
+                                      "2026-12-31T18:60:00Z",
+                                      "2026-12-31T18:00:60Z",
+                                      "2026-12-31T18:00:00z"};
+    int64_t at = -7;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (parse_date(bad[i], &at) == 0 || at != -7)
+            fail_msg("%s is taken", bad[i]);
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        assert_int_equal(parse_date(good[i].text, &at), 0);
+        assert_int_equal(at, good[i].at);
+    }
+}
+
 static void modes_are_octal(void **state)
 {
     (void)state;
@@ -179,6 +217,7 @@ int main(void)
         cmocka_unit_test(sizes_are_powers_of_1024),
         cmocka_unit_test(durations_become_milliseconds),
         cmocka_unit_test(decimals_become_thousandths),
+        cmocka_unit_test(days_and_moments_are_unix_seconds),
         cmocka_unit_test(modes_are_octal),
         cmocka_unit_test(truth_has_eight_spellings),
         cmocka_unit_test(percent_stands_for_a_byte),

@@ -625,7 +625,7 @@ static int enter(void *unused)
 {
     (void)unused;
     close_range(STDERR_FILENO + 1, ~0u, 0); /* as the process begins */
-    return archive_privsep_enter();
+    return archive_privsep_enter(true);
 }
 
 static void a_reader_that_is_taken_over_reaches_nothing(void **state)
@@ -643,7 +643,7 @@ static void a_reader_without_a_filter_does_not_read(void **state)
     (void)state;
     if (pid == 0) {
         kernel_lacks_seccomp();
-        _exit(archive_privsep_enter() < 0 ? 0 : 1);
+        _exit(archive_privsep_enter(true) < 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);

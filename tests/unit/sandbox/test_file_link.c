@@ -40,22 +40,36 @@ static void a_token_is_what_nginx_computes(void **state)
 
 static void a_token_is_good_for_one_text_and_one_key(void **state)
 {
-    struct file_key key = key_of(SECRET), other = key_of(SECRET "x");
+    struct file_keys key = {.now = key_of(SECRET)}, other = {.now = key_of(SECRET "x")};
     char token[FILE_TOKEN_LEN + 1];
     (void)state;
 
-    file_token(&key, ID, token);
-    assert_true(file_token_is(&key, ID, token));
-    assert_false(file_token_is(&other, ID, token));
-    assert_false(file_token_is(&key, ID "0", token));
-    assert_false(file_token_is(&key, ID, ""));
-    assert_false(file_token_is(&key, ID, "AAAAAAAAAAAAAAAAAAAAAA"));
+    file_token(&key.now, ID, token);
+    assert_true(file_token_is(&key, ID, token, 0));
+    assert_false(file_token_is(&other, ID, token, 0));
+    assert_false(file_token_is(&key, ID "0", token, 0));
+    assert_false(file_token_is(&key, ID, "", 0));
+    assert_false(file_token_is(&key, ID, "AAAAAAAAAAAAAAAAAAAAAA", 0));
     for (size_t i = 0; i < FILE_TOKEN_LEN; i++) {
         char was = token[i];
         token[i] = was == 'A' ? 'B' : 'A';
-        assert_false(file_token_is(&key, ID, token));
+        assert_false(file_token_is(&key, ID, token, 0));
         token[i] = was;
     }
+}
+
+static void a_token_of_the_secret_before_ends_with_its_time(void **state)
+{
+    struct file_keys keys = {key_of(SECRET "x"), key_of(SECRET), 100};
+    char token[FILE_TOKEN_LEN + 1];
+    (void)state;
+
+    file_token(&keys.old, ID, token);
+    assert_true(file_token_is(&keys, ID, token, 99));
+    assert_false(file_token_is(&keys, ID, token, 100));
+    assert_false(file_token_is(&keys, ID "0", token, 99));
+    file_token(&keys.now, ID, token);
+    assert_true(file_token_is(&keys, ID, token, 100));
 }
 
 /* '+' and '/' have no place in a path. */
@@ -80,7 +94,7 @@ static void tokens_need_no_encoding(void **state)
 /* ERR_NONE, or why it is refused. */
 static enum err_kind judge(const char *uri, bool with_expiry, int64_t now)
 {
-    struct file_key key = key_of(SECRET);
+    struct file_keys key = {.now = key_of(SECRET)};
     AUTO_FILE_URL struct file_url u = {.path = NULL};
     struct err e = ERR_INIT;
 
@@ -181,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_is_what_nginx_computes),
         cmocka_unit_test(a_token_is_good_for_one_text_and_one_key),
+        cmocka_unit_test(a_token_of_the_secret_before_ends_with_its_time),
         cmocka_unit_test(tokens_need_no_encoding),
         cmocka_unit_test(a_url_is_taken_apart),
         cmocka_unit_test(only_the_plain_form_of_a_url_is_good),

@@ -27,9 +27,9 @@ static struct link_key key_of(const char *secret)
 
 static enum err_kind verdict(const char *subject, enum link_kind kind, const char *uri, int64_t now)
 {
-    struct link_key key = key_of(SECRET);
+    struct link_keys keys = {.now = key_of(SECRET)};
     struct err e = ERR_INIT;
-    int rc = link_verify(&key, kind, subject, uri, now, &e);
+    int rc = link_verify(&keys, kind, subject, uri, now, &e);
     assert_int_equal(rc, e.kind == ERR_NONE ? 0 : -1);
     return e.kind;
 }
@@ -65,10 +65,25 @@ static void it_is_good_for_nothing_else(void **state)
     AUTO_FREE char *url = made(LINK_ARCHIVE, "abc/x");
     assert_int_equal(verdict("abc/y", LINK_ARCHIVE, url, NOW), ERR_DENIED);
     assert_int_equal(verdict("abc/x", LINK_UPLOAD, url, NOW), ERR_DENIED);
-    struct link_key other = key_of("another0123456789another0123456789");
+    struct link_keys other = {.now = key_of("another0123456789another0123456789")};
     struct err e = ERR_INIT;
     assert_int_equal(link_verify(&other, LINK_ARCHIVE, "abc/x", url, NOW, &e), -1);
     assert_int_equal(e.kind, ERR_DENIED);
+}
+
+static void a_link_of_the_secret_before_ends_with_its_time(void **state)
+{
+    (void)state;
+    AUTO_FREE char *url = made(LINK_ARCHIVE, "abc/x");
+    struct link_keys keys = {key_of("another0123456789another0123456789"), key_of(SECRET), NOW + 5};
+    struct err e = ERR_INIT;
+    assert_int_equal(link_verify(&keys, LINK_ARCHIVE, "abc/x", url, NOW + 4, &e), 0);
+    assert_int_equal(link_verify(&keys, LINK_ARCHIVE, "abc/y", url, NOW + 4, &e), -1);
+    e = ERR_INIT;
+    assert_int_equal(link_verify(&keys, LINK_ARCHIVE, "abc/x", url, NOW + 5, &e), -1);
+    assert_int_equal(e.kind, ERR_DENIED);
+    AUTO_FREE char *fresh = link_url(&keys.now, BASE, LINK_ARCHIVE, "abc/x", NOW + 60);
+    assert_int_equal(link_verify(&keys, LINK_ARCHIVE, "abc/x", fresh, NOW + 5, &e), 0);
 }
 
 /* Every single character that is changed anywhere in the query is noticed. */
@@ -153,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_link_says_what_it_is_for),
         cmocka_unit_test(it_ends_when_it_says),
         cmocka_unit_test(it_is_good_for_nothing_else),
+        cmocka_unit_test(a_link_of_the_secret_before_ends_with_its_time),
         cmocka_unit_test(an_altered_query_is_refused),
         cmocka_unit_test(a_query_of_another_form_is_refused),
         cmocka_unit_test(odd_paths_have_no_subject),

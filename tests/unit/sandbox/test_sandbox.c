@@ -260,7 +260,7 @@ static void paths_and_urls_are_made_of_the_settings(void **state)
     snprintf(want, sizeof(want), "/srv/boxes/%s", sb.name);
     assert_string_equal(host, want);
     AUTO_FREE char *url = sandbox_url(&sb);
-    file_token(&r.file_key, sb.name, token);
+    file_token(&r.file_keys.now, sb.name, token);
     snprintf(want, sizeof(want), "https://example.test/files/%s/%s", sb.name, token);
     assert_string_equal(url, want);
     AUTO_FREE char *own = sandbox_host_path(&f->sb);
@@ -327,7 +327,7 @@ static void urls_of_a_limited_time_are_signed(void **state)
     assert_int_equal(parse_u64(number, 0, UINT64_MAX, &expires), 0);
     assert_in_range(expires, clock_unix_s() + 50, clock_unix_s() + 60);
     AUTO_FREE char *text = mem_printf("%s %s/%s", number, f->sb.name, name);
-    file_token(&f->root.file_key, text, token);
+    file_token(&f->root.file_keys.now, text, token);
     assert_string_equal(strstr(query, "&sig=") + 5, token);
 }
 
@@ -350,6 +350,62 @@ static void a_url_needs_the_token_of_the_name(void **state)
     assert_int_equal(sandbox_find_url_path(&f->root, f->sb.name, &sb, &f->e), -1);
 }
 
+/* A root of the same folder with another FILE_SECRET, as after a restart; old NULL: none. */
+static void reopen(struct fixture *f, const char *secret, const char *old, int64_t until,
+                   struct sandbox_root *out)
+{
+    assert_int_equal(open_with(f, f->path, NULL, secret, out), 0);
+    if (old)
+        assert_int_equal(sandbox_root_keep_old(out, old, until, &f->e), 0);
+}
+
+static void a_secret_is_replaced_and_conversations_stay(void **state)
+{
+    static const char second[] = "a second secret of 32 characters",
+                      third[] = "a third secret, 32 characters: x";
+    struct fixture *f = *state;
+    char first[SANDBOX_NAME_LEN + 1], name[SANDBOX_NAME_LEN + 1];
+    AUTO_FREE char *old_url = sandbox_url_path(&f->sb);
+    struct sandbox_root root;
+    struct sandbox sb;
+
+    assert_int_equal(sandbox_name(&f->root, "t", "c", first, &f->e), 0);
+    reopen(f, second, FIXTURE_SECRET, clock_unix_s() + 60, &root);
+    assert_int_equal(sandbox_name(&root, "t", "c", name, &f->e), 0);
+    assert_string_equal(name, first);
+    assert_int_equal(sandbox_find_url_path(&root, old_url, &sb, &f->e), 0);
+    AUTO_FREE char *new_url = sandbox_url_path(&sb);
+    assert_string_not_equal(new_url, old_url);
+    sandbox_close(&sb);
+    sandbox_root_close(&root);
+
+    reopen(f, second, NULL, 0, &root); /* the old one is forgotten */
+    assert_int_equal(sandbox_name(&root, "t", "c", name, &f->e), 0);
+    assert_string_equal(name, first);
+    assert_int_equal(sandbox_find_url_path(&root, old_url, &sb, &f->e), -1);
+    assert_int_equal(f->e.kind, ERR_NOT_FOUND);
+    sandbox_root_close(&root);
+
+    reopen(f, third, second, clock_unix_s() - 1, &root); /* once more, and its time is over */
+    assert_int_equal(sandbox_name(&root, "t", "c", name, &f->e), 0);
+    assert_string_equal(name, first);
+    assert_int_equal(sandbox_find_url_path(&root, new_url, &sb, &f->e), -1);
+    sandbox_root_close(&root);
+}
+
+static void a_damaged_name_secret_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct sandbox_root root;
+
+    reopen(f, "a second secret of 32 characters", FIXTURE_SECRET, 1, &root);
+    AUTO_FD int fd = openat(root.fd, ".state/name-secret", O_WRONLY | O_TRUNC);
+    assert_true(fd >= 0);
+    sandbox_root_close(&root);
+    assert_int_equal(open_with(f, f->path, NULL, FIXTURE_SECRET, &root), -1);
+    assert_non_null(strstr(f->e.text, "name-secret is damaged"));
+}
+
 int main(void)
 {
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
@@ -369,6 +425,8 @@ int main(void)
         CASE(urls_encode_every_byte_exactly),
         CASE(urls_of_a_limited_time_are_signed),
         CASE(a_url_needs_the_token_of_the_name),
+        CASE(a_secret_is_replaced_and_conversations_stay),
+        CASE(a_damaged_name_secret_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

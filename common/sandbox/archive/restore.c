@@ -1,0 +1,448 @@
+#include "config.h"
+
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/base/privsep.h"
+#include "common/rpc/json.h"
+#include "common/sandbox/archive/archive_privsep.h"
+#include "common/sandbox/archive/backup.h"
+#include "common/sandbox/files/beneath.h"
+#include "common/sandbox/files/owner.h"
+#include "common/sandbox/files/staging.h"
+#include "common/sandbox/files/tree.h"
+#include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct attributes {
+    mode_t mode;
+    int64_t mtime; /* Unix seconds */
+};
+
+/* They get their modes and times when all is in them. */
+struct folder {
+    char *name;
+    struct attributes is;
+};
+
+struct conversation {
+    char *tenant, *conversation;
+    char staged[STAGING_NAME_LEN + 1]; /* in .staging */
+    char name[SANDBOX_NAME_LEN + 1];   /* to be, in the root */
+    bool moved;
+};
+
+struct restoring {
+    const struct sandbox_root *root;
+    const struct restore_want *want;
+    struct backup_sum *sum;
+    int staging_fd;
+    struct conversation *all;
+    size_t n;
+    /* what the records of now are about */
+    bool has_head, passed_over; /* the backup's; the conversation, which is another tenant's */
+    uint64_t number;            /* of the conversation; 0: none yet */
+    enum backup_part part;
+    int dir_fd, file_fd; /* of the conversation, and of its file; -1: none */
+    uint64_t file_bytes, bytes, files;
+    struct sandbox_owner owner;
+    struct attributes next, file_is; /* of the next entry, and of the file */
+    struct folder *folders;
+    size_t n_folders;
+    struct buf text; /* of the head or a record */
+};
+
+static void set_times(int fd, const struct attributes *is)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = is->mtime}};
+
+    (void)futimens(fd, times);
+}
+
+static int finish_file(struct restoring *r, struct err *e)
+{
+    if (r->file_fd < 0)
+        return 0;
+    set_times(r->file_fd, &r->file_is);
+    if (fchown(r->file_fd, r->owner.uid, r->owner.gid) < 0 ||
+        fchmod(r->file_fd, r->file_is.mode) < 0)
+        return err_errno(e, "a restored file cannot be given to its user");
+    r->sum->files++;
+    auto_close_fd(&r->file_fd);
+    return 0;
+}
+
+/* The last first: a folder's time changes with what is in it. */
+static int finish_folders(struct restoring *r, struct err *e)
+{
+    int rc = 0;
+
+    for (; r->n_folders > 0; r->n_folders--) {
+        struct folder *f = &r->folders[r->n_folders - 1];
+        AUTO_FD int fd = rc == 0 ? beneath_open(r->dir_fd, f->name, O_RDONLY | O_DIRECTORY) : -1;
+        if (rc == 0 &&
+            (fd < 0 || fchown(fd, r->owner.uid, r->owner.gid) < 0 || fchmod(fd, f->is.mode) < 0))
+            rc = err_errno(e, "a restored folder cannot be given to its user");
+        if (rc == 0)
+            set_times(fd, &f->is);
+        free(f->name);
+    }
+    free(TAKE_PTR(r->folders));
+    return rc;
+}
+
+/* The text of the head or a record is whole. */
+static int take_text(struct restoring *r, struct err *e);
+
+static int finish_entry(struct restoring *r, struct err *e)
+{
+    if (finish_file(r, e) < 0)
+        return -1;
+    if (r->text.len == 0)
+        return 0;
+    int rc = take_text(r, e);
+    buf_reset(&r->text);
+    return rc;
+}
+
+static int finish_conversation(struct restoring *r, struct err *e)
+{
+    int rc = finish_folders(r, e);
+
+    auto_close_fd(&r->dir_fd);
+    return rc;
+}
+
+/* ---- a conversation's record ---- */
+
+static bool is_there(const struct restoring *r, const struct conversation *c)
+{
+    return faccessat(r->root->fd, c->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int check_target(const struct restoring *r, const struct conversation *c, struct err *e)
+{
+    if (!is_there(r, c))
+        return 0;
+    if (!r->want->replace)
+        return err_set(e, ERR_EXISTS,
+                       "conversation %s of %s is there already; replace those that are there with "
+                       "--replace, or restore into an empty SANDBOX_ROOT",
+                       c->conversation, c->tenant);
+    if (sandbox_is_held(r->root, c->name))
+        return err_set(e, ERR_BUSY, "conversation %s of %s is in use; try again when it is not",
+                       c->conversation, c->tenant);
+    return 0;
+}
+
+static int stage_folder(struct restoring *r, struct conversation *c, struct err *e)
+{
+    AUTO_STAGED struct staged staged = STAGED_INIT;
+
+    r->owner = owner_new(r->root);
+    if (quota_check_disk(r->root->fd, &r->root->bounds, 0, e) < 0)
+        return -1;
+    if (staging_create_folder(r->root, r->owner, &staged) < 0)
+        return err_errno(e, "a conversation's directory cannot be made");
+    memcpy(c->staged, staged.name, sizeof c->staged);
+    staged.name[0] = '\0'; /* removed with the rest, or moved */
+    r->dir_fd = openat(r->staging_fd, c->staged, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return r->dir_fd < 0 ? err_errno(e, "a conversation's directory cannot be opened") : 0;
+}
+
+static int take_record_text(struct restoring *r, struct err *e)
+{
+    struct conversation c = {.tenant = NULL};
+
+    if (backup_record_parse(r->text.data, r->text.len, &c.tenant, &c.conversation, e) < 0)
+        return -1;
+    r->bytes = r->files = 0;
+    r->passed_over = r->want->tenant && strcmp(r->want->tenant, c.tenant) != 0;
+    if (r->passed_over) {
+        free(c.tenant);
+        free(c.conversation);
+        return 0;
+    }
+    r->all = mem_resize(r->all, r->n + 1, sizeof *r->all);
+    struct conversation *kept = &r->all[r->n++];
+    *kept = c;
+    if (sandbox_name(r->root, c.tenant, c.conversation, kept->name, e) < 0)
+        return err_wrap(e, "a record in the backup");
+    return check_target(r, kept, e) < 0 ? -1 : stage_folder(r, kept, e);
+}
+
+static int take_text(struct restoring *r, struct err *e)
+{
+    if (r->part == BACKUP_PART_RECORD)
+        return take_record_text(r, e);
+    struct err why = ERR_INIT;
+    json_auto_t *head = json_parse(r->text.data, r->text.len, 2, &why);
+    if (json_get_integer(head, "version", 0) != 1)
+        return err_set(e, ERR_INVALID, "the backup is of a version that this program cannot read");
+    r->has_head = true;
+    return 0;
+}
+
+/* ---- files and folders ---- */
+
+/* The folder that name is in, and its last component. */
+static int open_above(const struct restoring *r, const char *name, const char **out_last,
+                      struct err *e)
+{
+    const char *slash = strrchr(name, '/');
+    AUTO_FREE char *above = slash ? mem_strndup(name, (size_t)(slash - name)) : NULL;
+
+    *out_last = slash ? slash + 1 : name;
+    int fd = above ? beneath_open(r->dir_fd, above, O_RDONLY | O_DIRECTORY)
+                   : fcntl(r->dir_fd, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return err_set(e, ERR_INVALID, "'%.200s' comes before its folder in the backup", name);
+    return fd;
+}
+
+static int refuse_made(const char *name, struct err *e)
+{
+    if (errno == EEXIST)
+        return err_set(e, ERR_INVALID, "'%.200s' is twice in the backup", name);
+    return err_errno(e, "'%.200s' cannot be made", name);
+}
+
+static int make_folder(struct restoring *r, const char *name, struct err *e)
+{
+    const char *last;
+    AUTO_FD int above = open_above(r, name, &last, e);
+
+    if (above < 0)
+        return -1;
+    if (mkdirat(above, last, 0700) < 0)
+        return refuse_made(name, e);
+    r->folders = mem_resize(r->folders, r->n_folders + 1, sizeof *r->folders);
+    r->folders[r->n_folders++] = (struct folder){mem_strdup(name), r->next};
+    return 0;
+}
+
+static int make_file(struct restoring *r, const char *name, struct err *e)
+{
+    const char *last;
+    AUTO_FD int above = open_above(r, name, &last, e);
+
+    if (above < 0)
+        return -1;
+    r->file_fd = openat(above, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r->file_bytes = 0;
+    r->file_is = r->next;
+    return r->file_fd < 0 ? refuse_made(name, e) : 0;
+}
+
+static int take_name(struct restoring *r, const struct backup_entry *entry, bool is_folder,
+                     struct err *e)
+{
+    if (r->passed_over)
+        return 0;
+    if (r->root->bounds.files > 0 && ++r->files > r->root->bounds.files)
+        return err_set(
+            e, ERR_LIMIT,
+            "conversation %s of %s has more than %" PRIu64 " files and folders (SANDBOX_FILES)",
+            r->all[r->n - 1].conversation, r->all[r->n - 1].tenant, r->root->bounds.files);
+    return is_folder ? make_folder(r, entry->name, e) : make_file(r, entry->name, e);
+}
+
+/* The order is the one of backup_write. */
+static int take_entry(struct restoring *r, const char *path, bool is_folder, struct err *e)
+{
+    struct backup_entry entry;
+
+    if (finish_entry(r, e) < 0 || backup_entry_parse(path, &entry, e) < 0)
+        return -1;
+    r->part = entry.part;
+    if (is_folder != (entry.part == BACKUP_PART_TOP) && entry.part != BACKUP_PART_FILE)
+        return err_set(e, ERR_INVALID, "'%.200s' is no file or folder in a backup", path);
+    if (entry.part == BACKUP_PART_HEAD ? r->has_head : !r->has_head)
+        return err_set(e, ERR_INVALID, "this is no backup: '" BACKUP_HEAD "' is not first in it");
+    if (entry.part == BACKUP_PART_RECORD && entry.number > r->number) {
+        r->number = entry.number;
+        return finish_conversation(r, e);
+    }
+    if (entry.number != r->number || entry.part == BACKUP_PART_RECORD)
+        return err_set(e, ERR_INVALID, "'%.200s' is not in its place in the backup", path);
+    return entry.part == BACKUP_PART_FILE ? take_name(r, &entry, is_folder, e) : 0;
+}
+
+static int take_bytes(struct restoring *r, const struct archive_record *record, struct err *e)
+{
+    const struct sandbox_bounds *bounds = &r->root->bounds;
+
+    if (r->part == BACKUP_PART_HEAD || r->part == BACKUP_PART_RECORD) {
+        buf_add(&r->text, record->data, record->len);
+        return buf_ok(&r->text) ? 0 : err_set(e, ERR_INVALID, "a record in the backup is too long");
+    }
+    if (r->passed_over)
+        return 0;
+    if (r->file_fd < 0)
+        return err_set(e, ERR_PROTOCOL, "the backup's reader brings content of no file");
+    r->bytes += record->len;
+    if (bounds->bytes > 0 && r->bytes > bounds->bytes)
+        return err_set(e, ERR_LIMIT,
+                       "conversation %s of %s has more than %" PRIu64 " bytes (SANDBOX_QUOTA)",
+                       r->all[r->n - 1].conversation, r->all[r->n - 1].tenant, bounds->bytes);
+    if (quota_check_piece(r->file_fd, bounds, r->file_bytes, record->len, e) < 0 ||
+        fdio_write_all(r->file_fd, record->data, record->len, e) < 0)
+        return -1;
+    r->file_bytes += record->len;
+    r->sum->bytes += record->len;
+    return 0;
+}
+
+/* "<octal mode> <Unix seconds>" */
+static int take_attributes(struct restoring *r, char *text, struct err *e)
+{
+    char *blank = strchr(text, ' ');
+    unsigned mode;
+    uint64_t mtime;
+
+    if (blank)
+        *blank = '\0';
+    if (!blank || parse_mode(text, &mode) < 0 ||
+        parse_u64(blank + 1, 0, INT32_MAX * 8ull, &mtime) < 0)
+        return err_set(e, ERR_PROTOCOL, "the backup's reader says something meaningless");
+    r->next = (struct attributes){mode & 0777, (int64_t)mtime};
+    return 0;
+}
+
+/* One record: 1 it was the last, 0, -1. */
+static int take_record(struct restoring *r, struct archive_record *record, struct err *e)
+{
+    switch (record->tag) {
+    case ARCHIVE_ATTRIBUTES:
+        return take_attributes(r, record->data, e);
+    case ARCHIVE_FOLDER:
+        while (record->len > 1 && record->data[record->len - 1] == '/')
+            record->data[--record->len] = '\0';
+        return take_entry(r, record->data, true, e);
+    case ARCHIVE_FILE:
+        return take_entry(r, record->data, false, e);
+    case ARCHIVE_BYTES:
+        return take_bytes(r, record, e);
+    case ARCHIVE_END:
+        if (finish_entry(r, e) < 0 || finish_conversation(r, e) < 0)
+            return -1;
+        return r->has_head ? 1 : err_set(e, ERR_INVALID, "this is no backup");
+    case ARCHIVE_REFUSED:
+        break;
+    }
+    return err_set(e, ERR_INVALID, "%s", record->data);
+}
+
+static int read_backup(struct restoring *r, int fd, struct err *e)
+{
+    pid_t reader;
+    AUTO_FD int records = archive_privsep_start(BACKUP_READER_COMMAND, fd, &reader, e);
+    struct archive_record *record = mem_alloc(sizeof *record);
+    struct err broken = ERR_INIT;
+    int done = records < 0 ? -1 : 0;
+
+    while (done == 0) {
+        if (archive_record_read(records, DEADLINE_NEVER, record, &broken) == 0)
+            done = take_record(r, record, e);
+        else
+            done = err_set(e, ERR_INVALID, "the backup is broken, or needs too much to be read");
+    }
+    free(record);
+    if (records >= 0)
+        privsep_end(reader);
+    return done < 0 ? -1 : 0;
+}
+
+/* ---- moving into the root ---- */
+
+static int move_in(struct restoring *r, struct conversation *c, struct err *e)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+
+    if (check_target(r, c, e) < 0 ||
+        (is_there(r, c) && r->want->remove(r->want->ctx, c->tenant, c->conversation, e) < 0))
+        return -1;
+    if (beneath_rename_free(r->staging_fd, c->staged, r->root->fd, c->name) < 0)
+        return errno == EEXIST ? err_set(e, ERR_EXISTS,
+                                         "conversation %s of %s is twice in the backup, or was "
+                                         "made meanwhile",
+                                         c->conversation, c->tenant)
+                               : err_errno(e, "conversation %s", c->conversation);
+    c->moved = true;
+    (void)state_take_expired(r->root, c->name);
+    if (sandbox_find_named(r->root, c->name, &sb, e) < 0)
+        return -1;
+    return state_note_use(&sb, c->tenant, c->conversation, e);
+}
+
+static int move_all(struct restoring *r, struct err *e)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (move_in(r, &r->all[i], e) < 0)
+            return -1;
+    r->sum->conversations = r->n;
+    return 0;
+}
+
+/* After a failure: .trash takes what is staged, and what was moved. */
+static void take_back(struct restoring *r)
+{
+    char trash[TRASH_NAME_LEN + 1];
+    struct err ignored = ERR_INIT;
+
+    for (size_t i = 0; i < r->n; i++) {
+        struct conversation *c = &r->all[i];
+        if (c->moved && sandbox_retire(r->root, c->name, trash, &ignored) == 0)
+            state_forget(r->root, c->name);
+        else if (!c->moved && c->staged[0])
+            (void)trash_take(r->root, r->staging_fd, c->staged, trash, &ignored);
+    }
+    trash_empty(r->root);
+}
+
+static void restoring_clear(struct restoring *r)
+{
+    struct err ignored = ERR_INIT;
+
+    auto_close_fd(&r->file_fd);
+    (void)finish_folders(r, &ignored);
+    auto_close_fd(&r->dir_fd);
+    auto_close_fd(&r->staging_fd);
+    for (size_t i = 0; i < r->n; i++) {
+        free(r->all[i].tenant);
+        free(r->all[i].conversation);
+    }
+    free(r->all);
+    buf_clear(&r->text);
+}
+
+int backup_restore(const struct sandbox_root *root, int fd, const struct restore_want *want,
+                   struct backup_sum *out, struct err *e)
+{
+    struct restoring r __attribute__((cleanup(restoring_clear))) = {
+        .root = root,
+        .want = want,
+        .sum = out,
+        .staging_fd = openat(root->fd, STAGING_DIR,
+                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+        .dir_fd = -1,
+        .file_fd = -1,
+        .text = BUF_INIT(BACKUP_RECORD_MAX)};
+
+    *out = (struct backup_sum){0};
+    if (r.staging_fd < 0)
+        return err_errno(e, STAGING_DIR " of SANDBOX_ROOT cannot be opened");
+    if (read_backup(&r, fd, e) == 0 && move_all(&r, e) == 0)
+        return 0;
+    take_back(&r);
+    *out = (struct backup_sum){0};
+    return -1;
+}

@@ -1,0 +1,252 @@
+#include "config.h"
+
+#include "fcgi/doctor/web.h"
+
+#include "common/base/clock.h"
+#include "common/base/fdio.h"
+#include "common/base/mem.h"
+#include "common/base/parse.h"
+#include "common/sandbox/links/file_link.h"
+#include "common/sandbox/sandbox.h"
+#include "fcgi/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FOLDER     "/etc/nginx/sandcgi" /* of "sandcgi setup nginx" */
+#define AGAIN      "./start.sh, or sandcgi setup nginx …; then: nginx -t && nginx -s reload"
+#define VALUES_MAX 65536
+#define KEY_MAX    4096
+#define TEXT_MAX   4096 /* bytes of the script's answer */
+
+/* ---- what render.sh says ---- */
+
+/* Runs it; its output is added to out. Its exit status, or -1. */
+static int ask_render(const char *folder, struct buf *out, struct err *e)
+{
+    AUTO_FREE char *script = script_find("nginx/render.sh");
+    int pipe_fds[2], status;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+        return err_errno(e, "pipe");
+    AUTO_FD int from = pipe_fds[0];
+    AUTO_FD int to = pipe_fds[1];
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (dup2(to, STDOUT_FILENO) >= 0 && dup2(to, STDERR_FILENO) >= 0)
+            execl(script, script, "--check", folder, (char *)NULL);
+        _exit(127);
+    }
+    if (pid < 0)
+        return err_errno(e, "fork");
+    auto_close_fd(&to);
+    int rc = fdio_read_to_end(from, out, e);
+    auto_close_fd(&from);
+    if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || rc < 0)
+        return -1;
+    return WEXITSTATUS(status);
+}
+
+static void replace_newlines(char *text)
+{
+    for (char *c = text; (c = strchr(c, '\n'));)
+        *c = c[1] ? ' ' : '\0';
+}
+
+static void look_at_files(const char *folder, struct findings *out)
+{
+    AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);
+    struct err e = ERR_INIT;
+    int status = ask_render(folder, &said, &e);
+    AUTO_FREE char *names = buf_take(&said);
+
+    replace_newlines(names);
+    if (status == 0)
+        findings_add(out, FINDING_OK, "nginx", "", "the files in %s are those of this version",
+                     folder);
+    else if (status == 1 && !strstr(names, "render.sh"))
+        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+                     "this version makes other files than those in %s: %s", folder, names);
+    else
+        findings_add(out, FINDING_NOTE, "nginx", AGAIN, "the files in %s cannot be compared: %s",
+                     folder, names);
+}
+
+/* ---- the values ---- */
+
+/* Of the line NAME=VALUE; heap, fallback without one. */
+static char *value_of(const char *values, const char *name, const char *fallback)
+{
+    const size_t len = strlen(name);
+
+    for (const char *line = values; line && *line;) {
+        const char *end = strchrnul(line, '\n');
+        if (strncmp(line, name, len) == 0 && line[len] == '=')
+            return mem_strndup(line + len + 1, (size_t)(end - line) - len - 1);
+        line = *end ? end + 1 : NULL;
+    }
+    return mem_strdup(fallback);
+}
+
+static void look_at_socket(const char *values, const char *name, const char *setting,
+                           const char *socket, struct findings *out)
+{
+    AUTO_FREE char *nginx = value_of(values, name, "");
+    AUTO_FREE char *ours = mem_printf("%s%s", *socket == '/' ? "unix:" : "", socket);
+
+    if (strcmp(nginx, ours) != 0)
+        findings_add(out, FINDING_WRONG, "nginx", AGAIN, "nginx passes calls to %s, but %s is %s",
+                     *nginx ? nginx : "no socket", setting, *ours ? ours : "empty");
+}
+
+static void look_at_size(const char *values, const char *name, const char *initial,
+                         const char *setting, uint64_t ours, struct findings *out)
+{
+    AUTO_FREE char *nginx = value_of(values, name, initial);
+    uint64_t bytes;
+
+    if (parse_bytes(nginx, &bytes) == 0 && bytes < ours)
+        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+                     "nginx takes bodies of up to %s (%s), less than %s", nginx, name, setting);
+}
+
+static void look_at_values(const struct settings *s, const char *values, struct findings *out)
+{
+    AUTO_FREE char *is_signed = value_of(values, "SIGNED_URLS", "");
+    AUTO_FREE char *root = value_of(values, "SANDBOX_ROOT", s->sandbox_root);
+
+    look_at_socket(values, "BACKEND", "SANDCGI_LISTEN", s->listen, out);
+    look_at_socket(values, "HUB", "SANDCGI_HUB", s->hub, out);
+    look_at_size(values, "BODY_MAX", "16m", "SANDCGI_MAX_BODY", s->max_body, out);
+    look_at_size(values, "UPLOAD_MAX", "2g", "SANDBOX_UPLOAD_MAX", s->limits.upload_max, out);
+    if ((*is_signed != '\0') != (s->url_ttl_ms > 0))
+        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+                     "SIGNED_URLS of nginx is %s, but SANDBOX_URL_TTL is %s0: files are not found",
+                     *is_signed ? "1" : "empty", s->url_ttl_ms > 0 ? "above " : "");
+    if (strcmp(root, s->sandbox_root) != 0)
+        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+                     "nginx serves files of %s, but SANDBOX_ROOT is %s", root, s->sandbox_root);
+}
+
+/* Files' URLs are made by one key and checked by the other. */
+static void look_at_key(const struct settings *s, const char *values, struct findings *out)
+{
+    AUTO_FREE char *path = value_of(values, "FILE_KEY_CONF", "");
+    AUTO_BUF struct buf text = BUF_INIT(KEY_MAX);
+    struct err e = ERR_INIT;
+    struct file_key key;
+
+    if (!*path || fdio_read_file(path, &text, &e) < 0 ||
+        file_key_derive(s->file_secret, &key, &e) < 0)
+        return; /* for root only */
+    const bool old_links = clock_unix_s() < s->old_secret_until;
+    AUTO_FREE char *mend = mem_printf("sandcgi file-key >%s, then: nginx -s reload", path);
+    if (!strstr(buf_str(&text), key.text) ||
+        (old_links && !strstr(buf_str(&text), "$sandcgi_old_links")))
+        findings_add(out, FINDING_WRONG, "nginx", mend,
+                     "nginx checks files' URLs with the key of another FILE_SECRET");
+    explicit_bzero(&key, sizeof key);
+    explicit_bzero(text.data, text.len);
+}
+
+void web_look_at_nginx(const struct settings *s, const char *folder, struct findings *out)
+{
+    AUTO_BUF struct buf values = BUF_INIT(VALUES_MAX);
+    struct err e = ERR_INIT;
+
+    if (s->auth != SETTINGS_AUTH_NGINX || (!folder && access(FOLDER, F_OK) < 0))
+        return;
+    folder = folder ? folder : FOLDER;
+    AUTO_FREE char *path = mem_printf("%s/values", folder);
+    if (fdio_read_file(path, &values, &e) < 0) {
+        findings_add(out, FINDING_NOTE, "nginx", AGAIN, "nginx's files were not compared: %s",
+                     e.text);
+        return;
+    }
+    look_at_files(folder, out);
+    look_at_values(s, buf_str(&values), out);
+    look_at_key(s, buf_str(&values), out);
+}
+
+/* ---- the name ---- */
+
+/* "host" of "https://host:port/path", and of "https://[::1]"; heap. */
+static char *host_of(const char *url)
+{
+    const char *at = strstr(url, "://");
+
+    at = at ? at + 3 : url;
+    return *at == '[' ? mem_strndup(at + 1, strcspn(at + 1, "]"))
+                      : mem_strndup(at, strcspn(at, ":/"));
+}
+
+bool web_look_at_name(const struct settings *s, struct findings *out)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    AUTO_FREE char *host = host_of(s->public_base_url);
+    struct addrinfo *found = NULL;
+    char address[NI_MAXHOST] = "";
+
+    if (strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0)
+        return true;
+    int rc = getaddrinfo(host, NULL, &hints, &found);
+    if (rc != 0) {
+        findings_add(out, FINDING_WRONG, "dns",
+                     "add the name to DNS or /etc/hosts, or correct PUBLIC_BASE_URL",
+                     "the host %s of PUBLIC_BASE_URL has no address: %s", host, gai_strerror(rc));
+        return false;
+    }
+    (void)getnameinfo(found->ai_addr, found->ai_addrlen, address, sizeof address, NULL, 0,
+                      NI_NUMERICHOST);
+    findings_add(out, FINDING_OK, "dns", "", "%s is %s", host, address);
+    freeaddrinfo(found);
+    return true;
+}
+
+/* ---- ports ---- */
+
+static int try_to_listen(const struct addrinfo *at)
+{
+    const int yes = 1;
+    AUTO_FD int fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return 0;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    return bind(fd, at->ai_addr, at->ai_addrlen) < 0 || listen(fd, 1) < 0 ? -1 : 0;
+}
+
+static void look_at_port(const char *setting, const char *address, struct findings *out)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV};
+    const char *colon = strrchr(address, ':');
+    struct addrinfo *at = NULL;
+
+    if (!colon || strchr(address, '/'))
+        return; /* a path, or none */
+    AUTO_FREE char *host = *address == '[' ? mem_strndup(address + 1, strcspn(address + 1, "]"))
+                                           : mem_strndup(address, (size_t)(colon - address));
+    if (getaddrinfo(*host ? host : NULL, colon + 1, &hints, &at) != 0)
+        return;
+    AUTO_FREE char *mend = mem_printf("ss -ltnp sport = :%s shows it; stop it, or set another port",
+                                      colon + 1);
+    if (try_to_listen(at) < 0)
+        findings_add(out, FINDING_WRONG, "ports", mend, "%s=%s: %s", setting, address,
+                     errno == EADDRINUSE ? "another program has the port" : strerror(errno));
+    else
+        findings_add(out, FINDING_OK, "ports", "", "%s=%s is free", setting, address);
+    freeaddrinfo(at);
+}
+
+void web_look_at_ports(const struct settings *s, struct findings *out)
+{
+    look_at_port("SANDCGI_LISTEN", s->listen, out);
+    look_at_port("SANDCGI_HUB", s->hub, out);
+    look_at_port("SANDCGI_METRICS", s->metrics, out);
+}

@@ -68,5 +68,5 @@ include tests/bench/local.mk
 include tests/conformance/local.mk
 
 # Folders go into the tarball whole; what a build or python left in them stays out.
-dist-hook:
+dist-hook: dist-page
 	find $(distdir)/tests \( -name __pycache__ -o -name .deps -o -name "*.o" \) -prune -exec rm -rf {} +

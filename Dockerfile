@@ -1,4 +1,10 @@
 # The images that docker-compose.yml uses: the server, its web server, and what builds the images of runners.
+# The page at /. A tarball has it made; otherwise npm's registry is asked.
+FROM node:22-bookworm-slim AS page
+WORKDIR /src
+COPY nginx nginx
+RUN bash -c 'project=/src && . nginx/setup/page.sh && make_page /page'
+
 FROM debian:bookworm-slim AS build
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends autoconf automake gcc libc6-dev make pkg-config \
@@ -6,7 +12,8 @@ RUN apt-get update -qq \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-RUN autoreconf -fi && mkdir -p build && cd build \
+COPY --from=page /page build/page
+RUN autoreconf -fi && cd build \
  && ../configure --prefix=/usr --sysconfdir=/etc --libexecdir=/usr/libexec \
  && make -j"$(nproc)" && make install-strip DESTDIR=/installed
 
@@ -14,6 +21,7 @@ FROM debian:bookworm-slim AS nginx
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends nginx-light >/dev/null \
  && rm -rf /var/lib/apt/lists/*
+COPY --from=build /installed/usr/share/sandcgi/page /usr/share/sandcgi/page
 ENTRYPOINT ["nginx", "-c", "/etc/sandcgi/nginx/container.conf", "-g", "daemon off;"]
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
     CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]

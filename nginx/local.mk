@@ -11,12 +11,28 @@ nobase_dist_pkglibexec_SCRIPTS += nginx/render.sh nginx/setup-nginx.sh nginx/set
 nobase_dist_parts_DATA += nginx/setup/common.sh nginx/setup/settings.sh nginx/setup/site.sh nginx/setup/services.sh
 INSTALLED_PLACES += nginx/render.sh:templates:$(pkgdatadir)/nginx
 
-# The page at /, for "sandcgi setup nginx --page"; needs node and npm.
+# The page at /, for "sandcgi setup nginx --page" and "make install"; needs node and npm, but in a tarball, which has it.
 page:
 	bash -c 'project=$(abs_top_srcdir) && source "$$project/nginx/setup/page.sh" && make_page "$(abs_builddir)/page"'
+all-local:
+	@test ! -d "$(srcdir)/nginx/page/made" || test -d page || $(MAKE) page
 clean-local:
 	rm -rf page
-.PHONY: page
+
+dist-page:
+	$(MAKE) page && mkdir -p "$(distdir)/nginx/page" && cp -R page "$(distdir)/nginx/page/made" || \
+		echo "the tarball has no page: it could not be made, see above" >&2
+
+# Where it was made.
+page_files = $$(cd page 2>/dev/null && find . -type f ! -name made-of)
+install-data-local:
+	@for file in $(page_files); do \
+		$(MKDIR_P) "$(DESTDIR)$(pkgdatadir)/page/$${file%/*}" && \
+			$(INSTALL_DATA) "page/$$file" "$(DESTDIR)$(pkgdatadir)/page/$$file" || exit 1; \
+	done
+uninstall-local:
+	rm -rf "$(DESTDIR)$(pkgdatadir)/page"
+.PHONY: page dist-page
 
 EXTRA_DIST += nginx/README.md nginx/other-servers.md \
 	nginx/setup/packages.sh nginx/setup/certificate.sh nginx/setup/build.sh nginx/setup/page.sh nginx/setup/engine.sh nginx/setup/first-run.sh \

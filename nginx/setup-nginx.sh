@@ -23,7 +23,8 @@ secrets and tokens stay. Run it as root.
   --server-name NAME   the public host name; links begin with https://NAME, unless PUBLIC_BASE_URL is set
   --path /PATH/        serve everything below this path: /PATH/mcp, /PATH/files/ …
   --config FILE        the settings (default: $SANDCGI_CONFIG, else /etc/sandcgi/sandcgi.conf); made if it is not there
-  --page FOLDER        the page at / (below PATH), as "make page" has made it
+  --page FOLDER        the page at / (below PATH), as "make page" has made it; of an
+                       installation that has it /usr/share/sandcgi/page
   --output FOLDER      the files that nginx includes (default: /etc/nginx/sandcgi)
   --nginx-conf FILE    nginx's main configuration file (default: the one that nginx names)
 END

@@ -50,7 +50,7 @@ dist_check_SCRIPTS += \
 	tests/lint/types.sh \
 	tests/lint/version.sh
 
-EXTRA_DIST += tests/run.sh tests/lib tests/browser tests/vm tests/e2e tests/profiles tests/conformance tests/runners/compare tests/chaos tests/hostile.md .ci/run
+EXTRA_DIST += tests/run.sh tests/release.sh tests/lib tests/browser tests/vm tests/e2e tests/profiles tests/conformance tests/runners/compare tests/chaos tests/hostile.md .ci/run
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/escapes.h tests/unit/unit.h
 
 # clang-format 14, the version that tests/lint/format.sh checks with.
@@ -68,5 +68,5 @@ include tests/bench/local.mk
 include tests/conformance/local.mk
 
 # Folders go into the tarball whole; what a build or python left in them stays out.
-dist-hook:
+dist-hook: dist-page
 	find $(distdir)/tests \( -name __pycache__ -o -name .deps -o -name "*.o" \) -prune -exec rm -rf {} +

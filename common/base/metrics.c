@@ -95,6 +95,9 @@ void metrics_open(void)
         if (!parts[i])
             parts[i] = mem_shared(sizeof *parts[i]);
     own = parts[METRICS_BACK];
+    /* Of a series that begins with its first event, rate() does not see that event. */
+    metrics_add(METRIC_LOG_LINES, "level=\"warn\"", 0);
+    metrics_add(METRIC_LOG_LINES, "level=\"error\"", 0);
 }
 
 void metrics_enter(enum metrics_part part)

@@ -45,7 +45,8 @@ void metrics_enter(enum metrics_part part);
 void metrics_read_only(void);
 
 /* labels: name="value" pairs, separated by commas, as metrics_label makes them; "": none. Beyond a
- * bound, series are counted as one with the value "other". */
+ * bound, series are counted as one with the value "other". n may be 0: the series is written from
+ * then on. */
 void metrics_add(enum metric metric, const char *labels, uint64_t n);
 /* Of a metric without labels. */
 void metrics_set(enum metric metric, uint64_t value);

@@ -102,6 +102,7 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_so
     if (purpose != CURLSOCKTYPE_IPCXN ||
         guard_check(&to->addr, (socklen_t)to->addrlen, &f->why) < 0)
         return CURL_SOCKET_BAD;
+    f->why = ERR_INIT; /* another address of the host may have been denied */
     return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 

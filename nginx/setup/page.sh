@@ -6,7 +6,7 @@ readonly page_node_major=18
 # Of all that the page is made from.
 page_hash()
 {
-    (cd "$project/nginx/page" && find . -name node_modules -prune -o -type f ! -name '*.png' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) |
+    (cd "$project/nginx/page" && find . \( -name node_modules -o -name made \) -prune -o -type f ! -name '*.png' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) |
         sha256sum | cut -d ' ' -f 1
 }
 
@@ -16,15 +16,26 @@ node_is_new_enough()
     major=$(node -p 'process.versions.node.split(".")[0]' 2>/dev/null) && ((major >= page_node_major))
 }
 
-# make_page FOLDER: in a folder of its own, which is removed.
+# A tarball has the page, and what it was made of.
+page_is_shipped()
+{
+    [[ $(cat "$project/nginx/page/made/made-of" 2>/dev/null) == "$(page_hash)" ]]
+}
+
+# make_page FOLDER: a copy of the tarball's, or bundled in a folder of its own, which is removed.
 make_page()
 {
     local work status=0
     umask 022
+    if page_is_shipped; then
+        rm -rf "$1"
+        mkdir -p "$1" && cp -R "$project/nginx/page/made/." "$1" && chmod -R u+w "$1"
+        return
+    fi
     work=$(mktemp -d) || return 1
     cp "$project/nginx/page/package.json" "$project/nginx/page/package-lock.json" "$work/" &&
         timeout 180 npm ci --prefix "$work" --ignore-scripts --no-audit --no-fund --fetch-retries=1 --loglevel=error &&
-        node "$project/nginx/page/build.mjs" "$1" "$work/node_modules" || status=1
+        node "$project/nginx/page/build.mjs" "$1" "$work/node_modules" && page_hash >"$1/made-of" || status=1
     rm -rf "$work"
     return "$status"
 }
@@ -59,6 +70,10 @@ page_is_made()
     hash=$(page_hash)
     [[ $(cat "$state/page/made-of" 2>/dev/null) != "$hash" ]] || return 0
     : >"$log_file"
+    if page_is_shipped; then
+        make_page "$state/page"
+        return
+    fi
     if ! have npm && ! { ((EUID == 0)) && (install_packages npm) >>"$log_file" 2>&1; }; then
         say "  (no page at /: npm is missing; install npm, $instead)"
     elif ! node_is_new_enough; then
@@ -66,7 +81,6 @@ page_is_made()
     elif ! step "making the page" make_page "$state/page"; then
         say "  (no page at /: npm or the bundler failed; see $log_file, $instead)"
     else
-        printf '%s\n' "$hash" | write_file 0644 "$state/page/made-of"
         return
     fi
     return 1

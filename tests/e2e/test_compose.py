@@ -3,21 +3,27 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import subprocess
+import threading
 
 import engine
+from clone import make_clone
 from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from mcp import Client
 from sites import clean_environment
+from streams import open_modern
 
 BASE, TUNNEL = "docker-compose.yml", "docker-compose.cloudflare.yml"
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+NODE_IMAGE = "node:22-bookworm-slim"
 
 
-def _compose(*words, files=(), **environment):
+def _compose(*words, files=(), folder=TOP, **environment):
     if not shutil.which("docker-compose"):
         raise Skip("docker-compose is not installed")
     names = [word for name in files for word in ("-f", name)]
-    return subprocess.run(["docker-compose", *names, *words], cwd=TOP, env=clean_environment() | environment, stdin=subprocess.DEVNULL,
+    return subprocess.run(["docker-compose", *names, *words], cwd=folder, env=clean_environment() | environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
 
 
@@ -45,17 +51,46 @@ def _docker(*words):
     return subprocess.run(["docker", "-H", engine.host(), *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def _shell(function, *words):
+    """A function of the scripts that prepare Node and the page; what it prints."""
+    script = f'project=$1; shift; source "$project/tests/lib/node.sh"; source "$project/nginx/setup/page.sh"; {function} "$@"'
+    done = subprocess.run(["bash", "-c", script, "bash", TOP, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    equal(done.returncode, 0, f"{function}: {done.stderr[-1000:]}")
+    return done.stdout.strip()
+
+
 class _Project:
-    """Built and started with the tests' engine, whose ports are not published: nginx is asked at its own address."""
+    """Built from a tree that has the page, as a tarball has, and started with the tests' engine, whose ports are not
+    published: a port of this machine is passed on to nginx's own address."""
 
     def __init__(self):
         self.name = "sandcgitest" + secrets.token_hex(3)
+        self.folder = new_folder("compose") + "/sandcgi"
+        make_clone(self.folder)
+        shipped = f"{self.folder}/nginx/page/made"
+        if not os.path.exists(shipped):
+            _shell("make_page", shipped)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://localhost:{self.listener.getsockname()[1]}"
+        self.data = new_folder("compose-data")
         self.environment = {"DOCKER_HOST": engine.host(), "DOCKER_BUILDKIT": "0", "DOCKER_SOCKET": engine.socket_path(),
-                            "SANDCGI_DATA": new_folder("compose")}
-        at_test_end(self.do, "down", "-v", "--rmi", "local", "-t", "20")
+                            "SANDCGI_DATA": self.data, "SANDCGI_PUBLIC_URL": self.url}
+        if os.path.exists(CERTIFICATES):
+            self.environment["SANDCGI_CA"] = CERTIFICATES
+        self._stand_in()
+        at_test_end(self.do, "down", "-v", "--rmi", "all", "-t", "20")
+        at_test_end(self.listener.close)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @staticmethod
+    def _stand_in():
+        """Node is not needed where the page is there; the image is, and no registry may be in reach."""
+        if not engine.has_image(NODE_IMAGE):
+            engine.tag("debian:bookworm-slim", *NODE_IMAGE.split(":"))
+            at_test_end(engine.remove_image, NODE_IMAGE)
 
     def do(self, *words):
-        done = _compose("-p", self.name, *words, files=(BASE,), **self.environment)
+        done = _compose("-p", self.name, *words, files=(BASE,), folder=self.folder, **self.environment)
         equal(done.returncode, 0, done.stdout[-1000:] + done.stderr[-2000:])
         return done.stdout
 
@@ -65,27 +100,95 @@ class _Project:
     def state(self, service, field):
         return json.loads(_docker("inspect", "-f", "{{json .State}}", self.container(service)))[field]
 
+    def wait_healthy(self):
+        for service in ("sandcgi", "nginx"):
+            wait_until(lambda one=service: self.state(one, "Health")["Status"] == "healthy", 60, f"{service} is healthy", pause=1)
 
-@test("booted by docker-compose: healthy, confined, runners built, a program runs and its file is served", timeout=1800)
+    def token(self):
+        return self.do("exec", "-T", "sandcgi", "sed", "-n", "s/^MCP_API_TOKEN=//p", "/etc/sandcgi/sandcgi.conf").strip()
+
+    def client(self):
+        one = Client(self.url, self.token())
+        one.conversation = "c" + secrets.token_hex(6)
+        return one
+
+    def left(self):
+        """What the engine has of the project."""
+        label = f"label=com.docker.compose.project={self.name}"
+        return [line for words in (("ps", "-aq"), ("volume", "ls", "-q"), ("network", "ls", "-q"))
+                for line in _docker(*words, "--filter", label).splitlines()]
+
+    # ---- the published port ----
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        address = _docker("inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", self.container("nginx"))
+        origin = socket.create_connection((address, 8080))
+        threading.Thread(target=_relay, args=(origin, client), daemon=True).start()
+        _relay(client, origin)
+
+
+def _relay(source, target):
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def _sdk_session(project):
+    """The analysis of tests/conformance by the official SDK's client."""
+    node = _shell("node_find && printf %s \"$NODE\"")
+    options = {"folder": _shell("node_install", f"{TOP}/tests/conformance"), "url": f"{project.url}/mcp/api", "token": project.token()}
+    done = subprocess.run([node, f"{TOP}/tests/conformance/analysis.mjs", json.dumps(options)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=300, check=False)
+    equal((done.returncode, [line for line in done.stdout.splitlines() if line.startswith("not ok")]), (0, []), done.stderr[-1000:])
+    contains(done.stdout, "ok ")
+
+
+@test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart; down leaves nothing",
+      timeout=1800)
 def _():
     if not os.environ.get("SANDCGI_TEST_COMPOSE"):
         raise Skip("takes minutes: tests/run.sh --compose")
     project = _Project()
     project.do("build")
     project.do("up", "-d")
-    wait_until(lambda: project.state("nginx", "Health")["Status"] == "healthy", 60, "nginx is healthy", pause=1)
-    wait_until(lambda: project.state("runners", "Status") == "exited", 300, "the runners are built", pause=1)
+    project.wait_healthy()
+    wait_until(lambda: project.state("runners", "Status") == "exited", 900, "the runners are built", pause=1)
     equal(project.state("runners", "ExitCode"), 0, _docker("logs", project.container("runners")))
-    address = _docker("inspect", "-f", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", project.container("nginx"))
-    token = _docker("exec", project.container("sandcgi"), "sed", "-n", "s/^MCP_API_TOKEN=//p", "/etc/sandcgi/sandcgi.conf")
-    client = Client(f"http://{address}:8080", token)
-    client.conversation = "c" + secrets.token_hex(6)
-    headers = client.headers
-    client.headers = lambda extra=None: headers(extra) | {"Host": "localhost:8080"}
-    result = client.run("open('a.txt', 'w').write('hi'); print(6 * 7)")
-    equal(result["stdout"], "42\n")
-    link = result["files"][0]["url"].replace("localhost:8080", f"{address}:8080")
-    equal(client.download(link).body, b"hi")
     for service in ("sandcgi", "nginx", "runners"):
         config = json.loads(_docker("inspect", "-f", "{{json .HostConfig}}", project.container(service)))
         equal((config["ReadonlyRootfs"], config["CapDrop"], config["Privileged"]), (True, ["ALL"], False), service)
+    client = project.client()
+    result = client.run("open('a.txt', 'w').write('hi'); print(6 * 7)")
+    equal(result["stdout"], "42\n")
+    link = result["files"][0]["url"]
+    equal(client.download(link).body, b"hi")
+    _sdk_session(project)
+    page = client.http("GET", "/")
+    equal((page.status, page.headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+    contains(page.body.decode(), "<title>")
+    params = {"name": "run_code", "arguments": {"conversationId": client.conversation, "language": "bash", "code": "echo one; sleep 4; echo two"}}
+    stream = open_modern(client.fresh(), "tools/call", params, name="run_code", meta={"progressToken": "p"}).begin()
+    stream.wait_for("notifications/progress", 2)
+    check(not stream.closed.is_set(), "the progress came with the answer")
+    equal(stream.result()["result"]["structuredContent"]["stdout"], "one\ntwo\n")
+    project.do("restart", "-t", "30")
+    project.wait_healthy()
+    again = project.client()
+    equal((again.token, again.download(link).body), (client.token, b"hi"), "after the restart")
+    again.conversation = client.conversation
+    equal(again.run("cat a.txt", "bash")["stdout"], "hi")
+    check(project.left(), "nothing of the project is found while it runs")
+    project.do("down", "-v", "-t", "20")
+    equal(project.left(), [], "left after the end")
+    equal(engine.containers(sandbox_managed="true") if engine.is_ours() else [], [], "containers of the server")

@@ -3,14 +3,17 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 
+import procs
 import sites
-from harness import TOP, check, contains, equal, new_folder, test, wait_until
+from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from proxy import Proxy
 
 
@@ -242,6 +245,55 @@ def _():
             source += file.read()
     for name in set(re.findall(r"sandcgi_([a-z_]+)", text)):
         check(f'"{re.sub("_(bucket|count|sum)$", "", name)}"' in source, f"there is no sandcgi_{name}")
+
+
+class _Prometheus:
+    """Scrapes a server every half second."""
+
+    def __init__(self, address):
+        if not shutil.which("prometheus"):
+            raise Skip("prometheus is not installed")
+        folder, self.address = new_folder("prometheus"), f"127.0.0.1:{sites.free_port()}"
+        with open(f"{folder}/prometheus.yml", "w", encoding="utf-8") as file:
+            json.dump({"global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
+                       "scrape_configs": [{"job_name": "sandcgi", "static_configs": [{"targets": [address]}]}]}, file)
+        with open(f"{folder}/log", "wb") as log:
+            process = subprocess.Popen([*sites.DIE_WITH_US, "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                                        f"--web.listen-address={self.address}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        at_test_end(procs.end, process)
+        wait_until(self._is_ready, 20, "prometheus is ready")
+
+    def _is_ready(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    def values(self, expression):
+        """The numbers that are the expression's value now, without those that are none."""
+        url = f"http://{self.address}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            found = json.load(answer)["data"]["result"]
+        return [one["value"][1] for one in found if one["value"][1] != "NaN"]
+
+
+@test("Prometheus scrapes a server that works, and each expression of the dashboard has a value", timeout=120)
+def _():
+    address = f"127.0.0.1:{sites.free_port()}"
+    site = sites.own({"SANDCGI_METRICS": address, "SANDBOX_WARM": "bash=1"})
+    prometheus = _Prometheus(address)
+    with open(f"{TOP}/fcgi/monitoring/dashboard.json", encoding="utf-8") as file:
+        empty = {(panel["title"], target["expr"]) for panel in json.load(file)["panels"] for target in panel["targets"]}
+    check(len(empty) > 30, "expressions")
+    client = sites.new_conversation(site.client())
+    end = time.monotonic() + 30
+    while empty and time.monotonic() < end:
+        client.run("true", "bash")
+        client.run("exit 3", "python")
+        filled = [(re.sub(r"\$__rate_interval", "5s", expression).replace("$job", ".*"), (title, expression)) for title, expression in empty]
+        empty -= {name for expression, name in filled if prometheus.values(expression)}
+    equal(sorted(empty), [], "panels without a value")
 
 
 # ---- limits ----

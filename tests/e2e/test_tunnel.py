@@ -1,14 +1,26 @@
 """Behind a tunnel: a stand-in of cloudflared sends what that one sends, and ends a request that has been silent for long."""
 import contextlib
 import http.client
+import queue
 import select
 import socket
+import ssl
 import threading
 import time
 
 import sites
-from harness import at_test_end, check, contains, equal, test
+from harness import Skip, at_test_end, check, contains, equal, test
 from mcp import Client
+from streams import open_modern
+
+try:
+    import h2.config
+    import h2.connection
+    import h2.errors
+    import h2.events
+    import h2.exceptions
+except ImportError:
+    h2 = None
 
 PUBLIC = "sandbox.example.org"
 ADDRESS = "198.51.100.7"
@@ -20,6 +32,7 @@ class Tunnel:
 
     def __init__(self, site):
         self.site = site
+        self.address = ADDRESS
         self.first_byte = []  # seconds from each request to the first byte of its answer
         self.cut = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -38,7 +51,7 @@ class Tunnel:
             while b"\r\n\r\n" not in head:
                 head += client.recv(65536)
             first, _, rest = head.partition(b"\r\n")
-            ours = f"CF-Connecting-IP: {ADDRESS}\r\nX-Forwarded-For: {ADDRESS}\r\nX-Forwarded-Proto: https\r\nCF-Visitor: {{\"scheme\":\"https\"}}\r\nCF-Ray: 1\r\n"
+            ours = "".join(f"{name}: {value}\r\n" for name, value in self.added().items())
             origin.sendall(first + b"\r\n" + ours.encode() + rest)
             began, last = time.monotonic(), time.monotonic()
             told = False
@@ -59,6 +72,11 @@ class Tunnel:
                             self.first_byte.append(last - began)
                         told = True
 
+    def added(self):
+        """The headers of cloudflared."""
+        return {"cf-connecting-ip": self.address, "x-forwarded-for": self.address, "x-forwarded-proto": "https", "cf-visitor": '{"scheme":"https"}',
+                "cf-ray": "1"}
+
     def client(self):
         client = Client(f"http://{PUBLIC}", self.site.token, None, 60)
         client.connect = self._connect
@@ -70,15 +88,133 @@ class Tunnel:
         return connection
 
 
-@test("behind a tunnel: a silent call without a progress token outlives the cut, addresses are the clients', links have the public name", timeout=120)
-def _():
+class Http2Tunnel(Tunnel):
+    """The same with http2Origin: all requests are streams of one TLS connection, which stays."""
+
+    def __init__(self, site):
+        if not h2:
+            raise Skip("python3-h2 is not installed")
+        super().__init__(site)
+        context = ssl.create_default_context(cafile=sites.certificate()[0])
+        context.set_alpn_protocols(["h2"])
+        self.origin = context.wrap_socket(socket.create_connection(("127.0.0.1", site.https_port)), server_hostname="localhost")
+        equal(self.origin.selected_alpn_protocol(), "h2")
+        self.lock = threading.Lock()  # of state and of the connection's writing side
+        self.state = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
+        self.state.initiate_connection()
+        self.answers = {}  # of each stream
+        self._flush()
+        at_test_end(self.origin.close)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _flush(self):
+        self.origin.sendall(self.state.data_to_send())
+
+    def _read(self):
+        with contextlib.suppress(OSError, ValueError):
+            while data := self.origin.recv(65536):
+                with self.lock:
+                    for event in self.state.receive_data(data):
+                        if isinstance(event, h2.events.DataReceived):
+                            self.state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                        if getattr(event, "stream_id", 0) in self.answers:
+                            self.answers[event.stream_id].put(event)
+                    self._flush()
+
+    def _ask(self, head, body):
+        """(number, answers) of a new stream."""
+        lines = head.decode().split("\r\n")
+        method, path, _ = lines[0].split()
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
+        names = [(":method", method), (":scheme", "https"), (":authority", headers["host"]), (":path", path)]
+        rest = {name: value for name, value in headers.items() if name not in ("host", "connection", "transfer-encoding")} | self.added()
+        with self.lock:
+            number = self.state.get_next_available_stream_id()
+            self.answers[number] = queue.Queue()
+            self.state.send_headers(number, [*names, *rest.items()], end_stream=not body)
+            if body:
+                self.state.send_data(number, body, end_stream=True)
+            self._flush()
+        return number, self.answers[number]
+
+    def _serve(self, client):
+        with client:
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += client.recv(65536)
+            head, _, body = data.partition(b"\r\n\r\n")
+            size = [int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+            while len(body) < sum(size):
+                body += client.recv(65536)
+            began = time.monotonic()
+            number, answers = self._ask(head, body)
+            try:
+                self._answer(client, answers, began)
+            except (queue.Empty, OSError) as problem:  # silent for too long; or the client has gone
+                self.cut += isinstance(problem, queue.Empty)
+                with self.lock, contextlib.suppress(h2.exceptions.ProtocolError):
+                    self.state.reset_stream(number, h2.errors.ErrorCodes.CANCEL)
+                    self._flush()
+
+    def _answer(self, client, answers, began):
+        event = answers.get(timeout=IDLE_S)
+        while not isinstance(event, h2.events.StreamEnded):
+            if isinstance(event, h2.events.ResponseReceived):
+                self.first_byte.append(time.monotonic() - began)
+                (_, status), *headers = event.headers
+                lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+                client.sendall(f"HTTP/1.1 {status} \r\n{lines}connection: close\r\n\r\n".encode())
+            elif isinstance(event, h2.events.DataReceived):
+                client.sendall(event.data)
+            elif isinstance(event, h2.events.StreamReset):
+                return
+            event = answers.get(timeout=IDLE_S)
+
+
+def _tunnelled(kind):
+    """(site, tunnel) with settings as nginx/README.md has them."""
     site = sites.own({"PUBLIC_BASE_URL": f"https://{PUBLIC}", "SANDBOX_TIMEOUT": "60s"}, False)
     site.nginx_values = {"HOSTS": PUBLIC, "REAL_IP_FROM": "127.0.0.1", "REAL_IP_HEADER": "CF-Connecting-IP"}
     site.start()
-    tunnel = Tunnel(site)
+    return site, kind(site)
+
+
+@test("behind a tunnel: a silent call without a progress token outlives the cut, addresses are the clients', links have the public name", timeout=120)
+def _():
+    site, tunnel = _tunnelled(Tunnel)
     result = tunnel.client().run("import time; time.sleep(20); open('a.txt', 'w').write('x'); print('slept')", waitMs=50000)
     equal((result["status"], result["stdout"], tunnel.cut), ("ok", "slept\n", 0))
     check(14 < tunnel.first_byte[-1] < IDLE_S, f"first byte after {tunnel.first_byte[-1]:.1f} s")
     contains(result["files"][0]["url"], f"https://{PUBLIC}/files/")
     with open(f"{site.folder}/log/access.log", encoding="utf-8") as log:
         contains(log.read(), f" {ADDRESS} ")
+
+
+@test("behind a tunnel that speaks HTTP/2 to nginx: streams and silent calls share a connection, unbuffered; addresses are in log and limits", timeout=120)
+def _():
+    site, tunnel = _tunnelled(Http2Tunnel)
+    silent, told = tunnel.client(), []
+    slow = threading.Thread(target=lambda: told.append(silent.run("import time; time.sleep(20); print('slept')", waitMs=50000)))
+    slow.start()
+    client = tunnel.client()
+    client.conversation = "tunnel"
+    result = client.run("open('a.txt', 'w').write('x' * 200000); print('made')")
+    link = result["files"][0]["url"]
+    contains(link, f"https://{PUBLIC}/files/")
+    equal(client.http("GET", link.removeprefix(f"https://{PUBLIC}")).body, b"x" * 200000)
+    params = {"name": "run_code", "arguments": {"conversationId": "tunnel", "language": "bash", "code": "echo one; sleep 4; echo two"}}
+    stream = open_modern(tunnel.client(), "tools/call", params, name="run_code", meta={"progressToken": "p"}).begin()
+    began = time.monotonic()
+    stream.wait_for("notifications/progress", 1)
+    check(time.monotonic() - began < 3.5, "the progress was held back")
+    equal(stream.result()["result"]["structuredContent"]["stdout"], "one\ntwo\n")
+    flood = [client.http("GET", "/healthz").status for _ in range(60)]
+    check(429 in flood, "one address alone has no limit")
+    tunnel.address = "198.51.100.8"
+    equal(client.http("GET", "/healthz").status, 200, "of another address")
+    slow.join(60)
+    equal((told[0]["status"], told[0]["stdout"], tunnel.cut), ("ok", "slept\n", 0))
+    check(14 < max(tunnel.first_byte) < IDLE_S, f"first bytes after {tunnel.first_byte}")
+    with open(f"{site.folder}/log/access.log", encoding="utf-8") as log:
+        lines = [line for line in log.read().splitlines() if "/mcp" in line]
+    check(lines and all(f" {ADDRESS} " in line and " HTTP/2.0" in line for line in lines), lines[-3:])

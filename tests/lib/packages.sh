@@ -16,6 +16,7 @@ libjansson-dev  pc:jansson                              JSON
 libarchive-dev  pc:libarchive                           archives
 libseccomp-dev  pc:libseccomp                           system calls of the archive reader
 libcmocka-dev   pc:cmocka                               unit tests
+openssl         openssl                                 certificates
 python3         /usr/bin/python3                        test scripts
 git             git                                     fresh clones
 xz-utils        xz                                      make distcheck
@@ -27,7 +28,6 @@ man-db          man                                     lint
 '
 readonly packages_e2e='
 nginx-light     /usr/sbin/nginx                         the web server
-openssl         openssl                                 certificates
 curl            curl                                    README examples
 jq              jq                                      README examples
 ca-certificates /etc/ssl/certs/ca-certificates.crt      image builds
@@ -42,6 +42,7 @@ lighttpd        lighttpd                                another web server
 podman          podman                                  the other engine
 prometheus      promtool                                metrics and alert rules
 catatonit       catatonit                               init for Podman
+python3-h2      /usr/lib/python3/dist-packages/h2       HTTP/2 of a tunnel
 build-essential /usr/share/doc/build-essential          the Debian package
 debhelper       dh                                      the Debian package
 lintian         lintian                                 the Debian package

@@ -56,6 +56,8 @@ static void what_children_count_is_added_up(void **state)
                                     "sandcgi_run_duration_seconds_bucket{le=\"+Inf\"} 8\n"
                                     "sandcgi_run_duration_seconds_sum 28000.028000\n"
                                     "sandcgi_run_duration_seconds_count 8\n");
+    assert_contains(buf_str(&text),
+                    "sandcgi_log_lines_total{level=\"error\"} 0\n"); /* from the start */
 }
 
 static void labels_are_bounded_in_number_and_form(void **state)

@@ -21,6 +21,8 @@ runs_per_minute = 2
 run_seconds_per_day = 2
 [large]
 bytes = 3m
+[single]
+languages = bash
 [narrow]
 network = none
 languages = bash
@@ -177,9 +179,12 @@ def _file(client, name):
 def _():
     client, other = _client("narrow"), _client("other")
     contains(client.run_error("print(1)", "python"), "language: not allowed by your limits (languages); allowed are: bash")
+    session = {"conversationId": client.conversation, "language": "python", "code": "1", "session": True}
+    contains(client.tool_error("run_code", session), "languages")
+    wide = _client("single")  # the same limit of languages, and all tools
     for arguments in ({"language": "python"}, {"image": "sandcgi-runner-python"}):
-        text = client.tool_error("run_code", {"conversationId": client.conversation, "language": "python", "code": "1", "session": True})
-        contains(text, "languages", str(arguments))
+        text = wide.tool_error("create_sandbox", {"conversationId": wide.conversation} | arguments)
+        contains(text, "not allowed by your limits (languages)", str(arguments))
     equal(client.run("echo hi", "bash")["stdout"], "hi\n")
     contains(client.tool_error("run_code", _arguments(client, network=True)), "network")
     names = {row["name"] for row in client.result("tools/list")["tools"]}

@@ -10,8 +10,8 @@ usage() {
     cat <<'END'
 usage: tests/release.sh SUITE
 
-SUITE is a release of Debian (trixie). mmdebstrap makes its root in a temporary folder. In it sandcgi is configured with --enable-werror, built, its C tests run, and its package is built and
-installed. Needs root and some three minutes. The last line says that all of it went well.
+SUITE is a release of Debian (trixie). mmdebstrap makes its root in a temporary folder. In it sandcgi is configured with --enable-werror, built, its C tests run, and its package is built.
+Needs root and ten minutes. The last line says that all of it went well.
 END
 }
 
@@ -30,9 +30,6 @@ inside() {
     cd "$1"
     rm -rf build-release
     dpkg-buildpackage -us -uc -b
-    apt-get install -y -qq --no-install-recommends ../sandcgi_*.deb
-    sandcgi version
-    sandcgi check --config /etc/sandcgi/sandcgi.conf
 }
 
 main() {

@@ -1,6 +1,7 @@
 """The Debian package: built, installed in a root of its own, started as its units say, upgraded, removed, purged."""
 import os
 import re
+import shutil
 import subprocess
 
 import debian_root
@@ -29,6 +30,8 @@ def _():
     check(all(re.fullmatch("[0-9a-f]{64}", one) for one in found) and len(set(found)) == 2, "secrets")
     root.run("sandcgi", "check", "--config", debian_root.CONFIG)
     contains(root.run("sandcgi", "version"), "sandcgi ")
+    if shutil.which("npm"):  # at the package's build
+        check(os.path.exists(f"{root.folder}/usr/share/sandcgi/page/index.html"), "the page is not in the package")
     links = os.listdir(f"{root.folder}/etc/systemd/system/sockets.target.wants")
     check({"sandcgi.socket", "sandcgi-hub.socket"} <= set(links), f"enabled: {links}")
 

@@ -296,7 +296,7 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     if (check_tenant(app, r, a) < 0)
         return -1;
     enum network_tier most = tenants_find(&app->settings->tenants, r->tenant)->network;
-    if (!r->network || network_named(r->network) > most)
+    if (r->network ? network_named(r->network) > most : most < NETWORK_LAN)
         r->network = network_name(most);
     return 0;
 }

@@ -110,7 +110,7 @@ choose_settings()
     [[ -z ${SANDCGI_USER:-} ]] || export SANDCGI_USER
     values=$("$program" settings --values --config "$env_file" 2>&1) || die "${values#sandcgi: }"
     while IFS= read -r pair; do
-        [[ $pair == *'=(secret)' ]] || export "${pair?}"
+        [[ $pair == *'=(secret)' || $pair == *'=(empty)' ]] || export "${pair?}"
     done <<<"$values"
     api_token=$(setting MCP_API_TOKEN '')
 }

@@ -226,8 +226,9 @@ int backup_run(char *const *text)
     }
     if (rc == 0)
         return 0;
-    if (strcmp(w.file, "-") != 0 && unlink(w.file) < 0)
-        (void)ftruncate(fd, 0); /* in a folder that is root's */
+    /* In a folder that is root's it can only be emptied. */
+    if (strcmp(w.file, "-") != 0 && unlink(w.file) < 0 && ftruncate(fd, 0) < 0)
+        fprintf(stderr, "sandcgi: %s is not whole; remove it\n", w.file);
     return print_failure(&e);
 }
 

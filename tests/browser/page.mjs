@@ -84,7 +84,7 @@ test("a wrong token is told, and so is what to do; the right one is kept only if
   await page.goto(site.url);
   await page.fill("#token", "0".repeat(48));
   await page.press("#token", "Enter");
-  await until(async () => /does not know this token.*token\.sh add/.test(await page.textContent("#token-problem")), "the reason");
+  await until(async () => /does not know this token.*sandcgi token add/.test(await page.textContent("#token-problem")), "the reason");
   await page.fill("#token", site.token);
   await page.check("#token-keep");
   await page.press("#token", "Enter");

@@ -6,7 +6,7 @@
 passed=0 failed=0 skipped=0
 # What failed, with what it said, to be read again right above the counts.
 failures=''
-# End-to-end tests that passed at their second attempt, or failed twice.
+# Tests that passed at their second attempt, or failed twice.
 again=''
 
 die() {
@@ -39,7 +39,7 @@ one_failed() {
 # Keeps what a log says of failures: each one's line and some lines after it.
 keep_failures() {
     failures+=$(awk '/^(ok|skipped|PASS:|SKIP:)( |$)/ { left = 0 }
-                     /^(\[ +(ERROR|FAILED) |FAIL|FAILED|FAIL:|ERROR|ERROR:|XPASS:) / { left = 10 }
+                     /^(\[ +(ERROR|FAILED) |not ok|FAIL|FAILED|FAIL:|ERROR|ERROR:|XPASS:) / { left = 10 }
                      left-- > 0 { print substr($0, 1, 300) }' "$1" | head -n 60 || true)$'\n'
 }
 

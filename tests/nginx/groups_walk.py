@@ -60,22 +60,41 @@ call()
     ask "http://127.0.0.1:$PORT$1/mcp" -H "Authorization: Bearer $2" -H 'Content-Type: application/json' \
         -H 'Accept: application/json, text/event-stream' -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 }
+
+# Of nginx's workers, those that still accept: one that shuts down has another title.
+accepting()
+{
+    ps -o pid=,args= --ppid "$(cat /run/nginx.pid)" | awk '/nginx: worker process$/ { print $1 }'
+}
+
+# reloaded COMMAND…: runs it, and waits until none of the workers before it accepts.
+reloaded()
+{
+    local before
+    before=$(accepting)
+    "$@" || return
+    for ((i = 0; i < 100; i++)); do
+        [[ -z $(accepting) || -n $(comm -12 <(sort <<<"$before") <(accepting | sort)) ]] || return 0
+        sleep 0.1
+    done
+    echo "nginx did not reload"
+}
 """
 STORY = r"""
 while IFS= read -r command; do
     [[ $command != *"# as said" ]] || { add_lines "$W/out"; continue; }
     [[ $command != "sandcgi serve"* ]] || command="$command >$W/serve.log 2>&1 &"
     [[ $command != "sandcgi setup"* ]] || command="$command >$W/out"
-    eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
+    how=
+    [[ $command != *"-s reload"* ]] || how=reloaded
+    $how eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
 done <"$W/commands"
 for ((i = 0; i < 100; i++)); do [[ ! -S /run/sandcgi/hub.sock ]] || break; sleep 0.1; done
-for ((i = 0; i < 50; i++)); do [[ $(call "$BELOW" none) == 404 ]] || break; sleep 0.1; done # until nginx has reloaded
 token=$(sed -n s/^MCP_API_TOKEN=//p /etc/sandcgi/sandcgi.conf)
 echo "call $(call "$BELOW" "$token") $(grep -c run_code "$W/answer")"
 echo "wrong $(call "$BELOW" "${token%?}x")"
-another=$(sandcgi token add --config /etc/sandcgi/sandcgi.conf --tenant alice --expires 1h) && echo "told nginx"
-for ((i = 0; i < 50; i++)); do [[ $(call "$BELOW" "$another") != 200 ]] || break; sleep 0.1; done
-echo "another $(call "$BELOW" "$another")"
+reloaded sandcgi token add --config /etc/sandcgi/sandcgi.conf --tenant alice --expires 1h >"$W/another" && echo "told nginx"
+echo "another $(call "$BELOW" "$(cat "$W/another")")"
 echo "site $(ask "http://127.0.0.1:$PORT/index.html") $(cat "$W/answer")"
 ask "http://127.0.0.1:$PORT$BELOW/mcp" -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' >/dev/null
 echo "hub $(grep -c 'info hub: GET listen' "$W/serve.log")"
@@ -89,9 +108,8 @@ grep -o "nginx includes both files already" "$W/again"
 ls -d /etc/nginx/sandcgi.* 2>/dev/null || true
 [[ -n $BELOW ]] || exit 0
 mkdir -p "$W/page/page" && echo "our page" >"$W/page/index.html" && chmod -R a+rX "$W/page"
-sandcgi setup nginx --server-name sandbox.example.org --path $BELOW --page "$W/page" >"$W/again" && nginx -s reload
-for ((i = 0; i < 50; i++)); do [[ $(ask "http://127.0.0.1:$PORT$BELOW/") != 200 ]] || break; sleep 0.1; done
-echo "page $(cat "$W/answer")"
+sandcgi setup nginx --server-name sandbox.example.org --path $BELOW --page "$W/page" >"$W/again" && reloaded nginx -s reload
+echo "page $(ask "http://127.0.0.1:$PORT$BELOW/" >/dev/null && cat "$W/answer")"
 sandcgi setup nginx --server-name sandbox.example.org --path $BELOW >"$W/again"
 echo "page stays $(grep -c "$W/page" /etc/nginx/sandcgi/page.conf)"
 bad() { "$@" 2>&1 | tail -n 1; }

@@ -115,7 +115,9 @@ struct engine_command {
     size_t input_len;
     /* Then it and what it started is killed; 0: never. A run's begins when it is handed over. */
     uint64_t timeout_ms;
-    bool control; /* of a command: descriptor 3 is the other end of control */
+    bool control;     /* of a command: descriptor 3 is the other end of control */
+    const char *load; /* of a run: names of engine_runner.preload that it needs, which the container
+                         keeps for those that follow; NULL or "": none */
 };
 
 enum engine_event_kind {
@@ -139,6 +141,8 @@ struct engine_event {
     struct engine_outcome outcome; /* ENDED: EXITED or TIMED_OUT, of a run KILLED, too; a command's
                                       memory is its largest process's */
 };
+
+#define ENGINE_PRELOAD_MAX 1024 /* bytes of engine_runner.preload */
 
 /* A runner image found by its labels. Strings are owned by the list. */
 struct engine_runner {

@@ -161,13 +161,15 @@ bool code_is_plain(const char *script, const char *modules);
  * not pay for copies of their memory. Between us and each of them go packets that start with a
  * letter.
  *
- * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins), D (all
- *          imports are done), Y (it takes the program, and is the program from now on), N (it
- *          does not)
- * From us: P NAMES (import these), F (fork an interpreter, our child, with the FORK_FDS descriptors
- *          that come along as 0, 1, 2 and HOOK_FD), T (the same, but a template), G (here is the
- *          program: its arguments as "A…" and its variables as "E…", each ended by a NUL)
- * A template gets P, F and T, and says U where it was forked, S and D.
+ * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins; none: no
+ *          more of them for now), D (all imports are done), L (what L names has been imported), Y
+ *          (it takes the program, and is the program from now on), N (it does not; L is not done)
+ * From us: P NAMES (import these, until another packet comes), L NAMES (import these at once: a
+ *          program waits), H (no more of P), F (fork an interpreter, our child, with the FORK_FDS
+ *          descriptors that come along as 0, 1, 2 and HOOK_FD), T (the same, but a template), G
+ *          (here is the program: its arguments as "A…" and its variables as "E…", each ended by a
+ *          NUL)
+ * A template gets P, L, H, F and T, and says U where it was forked, S, D, L and N.
  */
 #define PACKET_MAX 65536
 #define FORK_FDS   4
@@ -176,7 +178,8 @@ bool code_is_plain(const char *script, const char *modules);
 struct items {
     char **args, **env; /* n_args, n_env */
     size_t n_args, n_env;
-    char *cwd; /* NULL: that of the options */
+    char *cwd;  /* NULL: that of the options */
+    char *load; /* libraries that the program needs, with blanks between; NULL: none */
     uint64_t timeout_ms;
     bool control;
 };

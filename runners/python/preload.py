@@ -147,10 +147,11 @@ def settle(before):
     gc.freeze()
 
 
-def steps(names):
-    """Pairs of a name and the work that belongs to it, in the order in which it is to be done."""
-    before = set(sys.modules)
+def steps(names, before, walked):
+    """Pairs of a name and the work that belongs to it, in the order in which it is to be done. before: the modules that were
+    there without it; walked: the names whose first paths have been gone."""
     for name in names:
         yield name, lambda: bring_in(name)
-        yield name, lambda: walk(name)
+        if name not in walked:
+            yield name, lambda: (walk(name), walked.add(name))
     yield names[-1] if names else "", lambda: settle(before)

@@ -231,8 +231,8 @@ static void a_command_is_written_byte_for_byte(void **state)
 
 static void names_to_preload_are_one_bounded_record(void **state)
 {
-    AUTO_BUF struct buf out = BUF_INIT(2 * ENTRY_PRELOAD_MAX);
-    char names[ENTRY_PRELOAD_MAX + 2];
+    AUTO_BUF struct buf out = BUF_INIT(2 * ENGINE_PRELOAD_MAX);
+    char names[ENGINE_PRELOAD_MAX + 2];
     struct err e = ERR_INIT;
 
     (void)state;
@@ -240,10 +240,10 @@ static void names_to_preload_are_one_bounded_record(void **state)
     assert_int_equal(out.len, 21);
     assert_memory_equal(out.data, "P\0\0\0\20\0\0\0\0numpy pandas", out.len);
     memset(names, 'n', sizeof names);
-    names[ENTRY_PRELOAD_MAX + 1] = '\0';
+    names[ENGINE_PRELOAD_MAX + 1] = '\0';
     assert_int_equal(entry_write_preload(names, &out, &e), -1);
     assert_int_equal(e.kind, ERR_LIMIT);
-    names[ENTRY_PRELOAD_MAX] = '\0';
+    names[ENGINE_PRELOAD_MAX] = '\0';
     assert_int_equal(entry_write_preload(names, &out, &e), 0);
     assert_int_equal(entry_write_preload("", &out, &e), -1);
 }

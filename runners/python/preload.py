@@ -77,6 +77,13 @@ def walk(name):
         attempt(PATHS.get(name, int))
 
 
+def bring_in_now(names):
+    """What a program that waits needs. Its paths are walked, and it settles, when that is over."""
+    for name in names:
+        bring_in(name)
+    linecache.clearcache()
+
+
 def read_numbers(*paths):
     """The numbers in the files; a ValueError says that one of them has a word instead."""
     text = ""

@@ -225,7 +225,7 @@ class Template:
         modules = {name.partition(".")[0] for name in names}
         if shadowed(modules, modules, settings_of(modules)):
             return False
-        self.away(lambda space, names: [space["bring_in"](name) for name in names], names)
+        self.away(lambda space, names: space["bring_in_now"](names), names)
         return True
 
 

@@ -144,6 +144,10 @@ void tree_kill(pid_t pid);
 
 /* Whether the word is in a list like "A,B_* C", in which "B_*" stands for all that start so. */
 bool list_has(const char *list, const char *word, size_t len);
+/* Names with blanks between, in a list of NAMES_MAX + 1 bytes: adds those that it has not, false
+ * when there is no room for them; whether it has all of them. */
+bool names_add(char *list, const char *names);
+bool names_in(const char *list, const char *names);
 /* Whether one of the words is in the code. */
 bool code_has(const char *script, const char *words);
 /* Whether the code may need the import under way: it has the first part of its name. */
@@ -183,6 +187,18 @@ struct items {
     uint64_t timeout_ms;
     bool control;
 };
+
+/* offer.c: the packet G. */
+struct offer {
+    char packet[PACKET_MAX];
+    size_t len;
+};
+/* False when it would be too long. */
+bool offer_make(struct offer *o, const struct items *w);
+/* False when it cannot be sent; fd -1: so it is. */
+bool offer_send(const struct offer *o, int fd);
+/* Whether the interpreter was started with another value of a variable in the list. */
+bool variables_differ(const char *list, const struct items *w);
 
 /* Starts the interpreter where the options ask for it, which are borrowed. */
 void warm_start(const struct options *options);

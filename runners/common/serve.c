@@ -232,13 +232,10 @@ static void on_child(pid_t pid, int status, const struct rusage *used)
     if (pid == warm_pid())
         on_hook(true);
     run = find_run();
-    if (warm_reaped(pid)) {
-        if (run)
-            run->used_us += rusage_us(used);
-        on_hook(false); /* what the run waited for will not come */
-    } else if (run && run->report.peak_memory_bytes < peak) {
+    if (warm_reaped(pid) && run)
+        run->used_us += rusage_us(used);
+    else if (run && run->report.peak_memory_bytes < peak)
         run->report.peak_memory_bytes = peak;
-    }
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         struct command *c = &commands[i];
 

@@ -28,21 +28,18 @@ static struct {
     enum template parent; /* of the child, which has one if -t was given */
     int hook_fd;          /* -1: none */
     pid_t gone[GONE_MAX];
-    uint64_t used_us; /* its processor time before the program */
-    struct {
-        char packet[PACKET_MAX];
-        size_t len; /* 0: none */
-        int input_fd;
-        char load[NAMES_MAX + 1]; /* what it waits for; "" = nothing */
-    } offer;                  /* the program, as it is handed over */
+    uint64_t used_us;           /* its processor time before the program */
+    struct offer offer;         /* the program */
+    int offer_fd;               /* its standard input */
+    char demand[NAMES_MAX + 1]; /* what it waits for; "" = nothing */
     char names[NAMES_MAX + 1];  /* to be imported, with blanks between */
-    char ready[NAMES_MAX + 1];    /* those that have been */
-    pid_t noted;              /* the template of the libraries, as the program has found it */
-    bool named;               /* 'P' has come */
-    bool loaded;              /* all names are there, and have settled */
-    bool up;                  /* the interpreter waits */
+    char ready[NAMES_MAX + 1];  /* those that have been */
+    pid_t noted;                /* the template of the libraries, as the program has found it */
+    bool named;                 /* 'P' has come */
+    bool loaded;                /* all names are there, and have settled */
+    bool up;                    /* the interpreter waits */
     bool shut;     /* a template has made one: no program can reach its memory any more */
-    int told;      /* tiers: 1 it is up, 2 with the names of 'P' */
+    int told;      /* tiers: 1 it is up, 2 with libraries */
     char step[64]; /* the import under way; "" = none */
 } self = {.templates = {{.fd = -1}, {.fd = -1}}, .hook_fd = -1};
 
@@ -116,38 +113,6 @@ static bool fork_child(enum template parent, int input_fd)
     if (self.templates[parent].fd >= 0)
         self.hook_fd = child_fork(&self.child, self.templates[parent].fd, 'F', input_fd);
     return self.hook_fd >= 0;
-}
-
-/* Adds to the list the names that it has not; false when there is no room for them. */
-static bool names_add(char *list, const char *names)
-{
-    size_t len = strlen(list), n;
-
-    for (; *(names += strspn(names, " ")); names += n) {
-        n = strcspn(names, " ");
-        if (list_has(list, names, n))
-            continue;
-        if (len + n + 1 > NAMES_MAX)
-            return false;
-        if (len > 0)
-            list[len++] = ' ';
-        memcpy(list + len, names, n);
-        list[len += n] = '\0';
-    }
-    return true;
-}
-
-/* Whether the list has all of the names. */
-static bool names_in(const char *list, const char *names)
-{
-    size_t n;
-
-    for (; *(names += strspn(names, " ")); names += n) {
-        n = strcspn(names, " ");
-        if (!list_has(list, names, n))
-            return false;
-    }
-    return true;
 }
 
 /* Where names are imported: by the interpreter that waits, or by a template of their own. */
@@ -317,27 +282,21 @@ static void note_packet(const char *text)
     }
 }
 
-static bool send_offer(void)
-{
-    return self.hook_fd >= 0 && send(self.hook_fd, self.offer.packet, self.offer.len,
-                                     MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)self.offer.len;
-}
-
 /* The libraries that a program waits for are there, or will not be. The template that has them is
  * noted while there is no program yet that could change it. */
 static void end_demand(bool there)
 {
-    if (!self.offer.load[0])
+    if (!self.demand[0])
         return;
     if (there) {
-        names_add(self.ready, self.offer.load);
-        names_add(self.names, self.offer.load);
+        names_add(self.ready, self.demand);
+        names_add(self.names, self.demand);
         self.loaded = false;
         warm_note_templates();
-        fork_child(TEMPLATE_LOADED, self.offer.input_fd);
+        fork_child(TEMPLATE_LOADED, self.offer_fd);
     }
-    self.offer.load[0] = '\0';
-    if (!send_offer())
+    self.demand[0] = '\0';
+    if (!offer_send(&self.offer, self.hook_fd))
         drop_child(false);
 }
 
@@ -385,27 +344,11 @@ bool warm_preload(const char *names, size_t len)
 
 /* ---- handing over the program ---- */
 
-/* Whether the interpreter was started with another value of a variable in the list. */
-static bool variable_differs(const char *list, const char *entry)
-{
-    size_t len = strcspn(entry, "=");
-    char *name;
-    const char *now;
-    bool same;
-
-    if (!list_has(list, entry, len))
-        return false;
-    name = strndup(entry, len);
-    now = name ? getenv(name) : NULL;
-    same = now && strcmp(now, entry + len + 1) == 0;
-    free(name);
-    return !same;
-}
-
 /* Whether an import under way is worth waiting for: only if the code needs it. */
 static bool needs_step(const struct items *w)
 {
-    return code_needs(self.options->script, self.step) || (w->load && names_in(self.ready, w->load));
+    return code_needs(self.options->script, self.step) ||
+           (w->load && names_in(self.ready, w->load));
 }
 
 /* Has the interpreter for the program made by the template that has the libraries, or by the other
@@ -413,9 +356,9 @@ static bool needs_step(const struct items *w)
 static bool fork_for(const struct items *w, int input_fd)
 {
     const struct options *o = self.options;
-    bool libraries = self.step[0] ? needs_step(w)
-                                  : self.ready[0] && !(o->modules &&
-                                                       code_is_plain(o->script, o->modules));
+    bool libraries = self.step[0]
+                         ? needs_step(w)
+                         : self.ready[0] && !(o->modules && code_is_plain(o->script, o->modules));
     enum template parent = libraries ? TEMPLATE_LOADED : TEMPLATE_PLAIN;
 
     return parent == self.parent || fork_child(parent, input_fd);
@@ -430,39 +373,9 @@ static bool program_fits(const struct items *w)
     if (warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
         return false;
     variables = w->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
-    for (size_t i = 0; i < w->n_env; i++) {
-        if (variable_differs(variables, w->env[i]))
-            return false;
-    }
-    return o->template || !self.step[0] || needs_step(w);
-}
-
-/* Puts a letter and a text with its NUL behind the packet; false when it has no room left. */
-static bool offer_add(char letter, const char *text)
-{
-    size_t size = strlen(text) + 1;
-
-    if (size + 1 > PACKET_MAX - self.offer.len)
+    if (variables_differ(variables, w))
         return false;
-    self.offer.packet[self.offer.len++] = letter;
-    memcpy(self.offer.packet + self.offer.len, text, size);
-    self.offer.len += size;
-    return true;
-}
-
-/* False when the packet would be too long. */
-static bool offer_make(const struct items *w, int input_fd)
-{
-    bool fits = true;
-
-    self.offer.packet[0] = 'G';
-    self.offer.len = 1;
-    self.offer.input_fd = input_fd;
-    for (size_t i = 0; fits && i < w->n_args; i++)
-        fits = offer_add('A', w->args[i]);
-    for (size_t i = 0; fits && i < w->n_env; i++)
-        fits = offer_add('E', w->env[i]);
-    return fits;
+    return o->template || !self.step[0] || needs_step(w);
 }
 
 /* Has the libraries imported that the program needs and that are not there: once for it and for
@@ -470,11 +383,11 @@ static bool offer_make(const struct items *w, int input_fd)
 static bool demand(const struct items *w, int input_fd)
 {
     if (!self.options->template || !w->load || names_in(self.ready, w->load) ||
-        !names_add(self.offer.load, w->load))
+        !names_add(self.demand, w->load))
         return false;
-    if (load('L', self.offer.load, input_fd))
+    if (load('L', self.demand, input_fd))
         return true;
-    self.offer.load[0] = '\0';
+    self.demand[0] = '\0';
     return false;
 }
 
@@ -490,15 +403,16 @@ static uint64_t processor_time_us(pid_t pid)
 
 bool warm_offer(const struct items *w, int input_fd)
 {
-    bool fits = program_fits(w) && offer_make(w, input_fd);
+    bool fits = program_fits(w) && offer_make(&self.offer, w);
 
     self.used_us = 0;
+    self.offer_fd = input_fd;
     if (fits && demand(w, input_fd))
         return true;
     fits = fits && (!self.options->template || fork_for(w, input_fd));
     if (fits && self.child.pid > 0)
         self.used_us = processor_time_us(self.child.pid);
-    if (fits && send_offer())
+    if (fits && offer_send(&self.offer, self.hook_fd))
         return true;
     warm_discard();
     return false;
@@ -511,7 +425,7 @@ static void end_loading(void)
     const struct child *loader = &self.templates[TEMPLATE_LOADED].child;
     bool up = self.shut && loader->pid > 0 && loader->pid == self.noted;
 
-    self.offer.load[0] = '\0';
+    self.demand[0] = '\0';
     if (!self.shut)
         drop_template(TEMPLATE_PLAIN, false);
     if (!up || !self.ready[0])

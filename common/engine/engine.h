@@ -155,6 +155,7 @@ struct engine_runner {
     bool warm;       /* label sandbox.warm: containers can be started before a run */
     bool install;    /* label sandbox.install: it can install packages */
     char *preload;   /* label sandbox.preload: names for the full tier; "" none */
+    bool load;       /* label sandbox.load: a run may say which of them it needs */
     int64_t created; /* unix seconds; the newest image of a language wins */
 };
 

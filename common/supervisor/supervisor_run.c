@@ -215,7 +215,7 @@ static int run_program(struct supervisor *s, struct err *e)
     AUTO_BUF struct buf load = BUF_INIT(ENGINE_PRELOAD_MAX + 1);
 
     /* In a container for this run alone it imports them itself. */
-    if (supervisor_may_serve_more(s))
+    if (s->base.start->runner->load && supervisor_may_serve_more(s))
         pool_needs(s->base.start->runner, s->run.awaited.options.imports, &load);
     for (size_t i = 0; i < r->n_args; i++)
         args[i] = r->args[i].data;

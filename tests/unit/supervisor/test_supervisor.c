@@ -611,17 +611,19 @@ static void only_an_orderly_run_leaves_a_container_for_the_next(void **state)
 static void only_a_container_that_stays_loads_what_a_program_needs(void **state)
 {
     static const struct {
-        bool reuse, single_use;
+        bool takes, reuse, single_use;
         const char *imports, *load;
-    } cases[] = {{true, false, "numpy", "numpy"},
-                 {true, false, "json", ""},
-                 {false, false, "numpy", ""},
-                 {true, true, "numpy", ""}};
+    } cases[] = {{true, true, false, "numpy", "numpy"},
+                 {true, true, false, "json", ""},
+                 {false, true, false, "numpy", ""},
+                 {true, false, false, "numpy", ""},
+                 {true, true, true, "numpy", ""}};
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         WORLD(w);
         reuse(&w);
         w.config.pool.reuse = cases[i].reuse;
+        w.runner.load = cases[i].takes;
         json_decref(world_result(world_cold(&w, "out x",
                                             json_pack("{s:[s], s:b}", "imports", cases[i].imports,
                                                       "singleUse", cases[i].single_use)),

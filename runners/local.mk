@@ -10,6 +10,7 @@ runners_common_entry_SOURCES = \
 	runners/common/kill.c \
 	runners/common/main.c \
 	runners/common/probe.c \
+	runners/common/offer.c \
 	runners/common/proof.c \
 	runners/common/report.c \
 	runners/common/serve.c \

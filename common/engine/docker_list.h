@@ -15,7 +15,7 @@
 #define RUNNER_IMAGE_MAX     255
 #define RUNNER_VERSION_MAX   64
 #define RUNNER_LIBRARIES_MAX 8192
-#define RUNNER_PRELOAD_MAX   ENTRY_PRELOAD_MAX
+#define RUNNER_PRELOAD_MAX   ENGINE_PRELOAD_MAX
 
 /*
  * Images with the label sandbox.runner=true, a language within the grammar and a tag that allow

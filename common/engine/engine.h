@@ -115,7 +115,9 @@ struct engine_command {
     size_t input_len;
     /* Then it and what it started is killed; 0: never. A run's begins when it is handed over. */
     uint64_t timeout_ms;
-    bool control; /* of a command: descriptor 3 is the other end of control */
+    bool control;     /* of a command: descriptor 3 is the other end of control */
+    const char *load; /* of a run: names of engine_runner.preload that it needs, which the container
+                         keeps for those that follow; NULL or "": none */
 };
 
 enum engine_event_kind {
@@ -140,6 +142,8 @@ struct engine_event {
                                       memory is its largest process's */
 };
 
+#define ENGINE_PRELOAD_MAX 1024 /* bytes of engine_runner.preload */
+
 /* A runner image found by its labels. Strings are owned by the list. */
 struct engine_runner {
     char *language; /* [a-z0-9+#._-]{1,32} */
@@ -151,6 +155,7 @@ struct engine_runner {
     bool warm;       /* label sandbox.warm: containers can be started before a run */
     bool install;    /* label sandbox.install: it can install packages */
     char *preload;   /* label sandbox.preload: names for the full tier; "" none */
+    bool load;       /* label sandbox.load: a run may say which of them it needs */
     int64_t created; /* unix seconds; the newest image of a language wins */
 };
 

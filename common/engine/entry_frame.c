@@ -179,6 +179,8 @@ static int add_items(const struct engine_command *command, struct buf *items, st
         add_item(items, 'D', command->cwd);
     if (command->control)
         add_item(items, 'K', "");
+    if (command->load && command->load[0])
+        add_item(items, 'L', command->load);
     for (size_t i = 0; i < command->n_env; i++) {
         if (command->env[i][0] == '=' || !strchr(command->env[i], '='))
             return err_set(e, ERR_INVALID, "a variable of the environment needs a name and '='");
@@ -219,9 +221,9 @@ int entry_write_preload(const char *names, struct buf *out, struct err *e)
 {
     size_t len = strlen(names);
 
-    if (len == 0 || len > ENTRY_PRELOAD_MAX)
+    if (len == 0 || len > ENGINE_PRELOAD_MAX)
         return err_set(e, ERR_LIMIT, "the names to preload are %zu bytes; the limit is %d", len,
-                       ENTRY_PRELOAD_MAX);
+                       ENGINE_PRELOAD_MAX);
     entry_write('P', 0, names, len, out);
     return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the container does not take its input");
 }

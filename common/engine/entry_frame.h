@@ -16,9 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ENTRY_FRAME_MAX   ((size_t)65536)           /* payload of one frame behind the id */
-#define ENTRY_RECORD_MAX  ((size_t)2 * 1024 * 1024) /* payload of one record */
-#define ENTRY_PRELOAD_MAX 1024                      /* names of P */
+#define ENTRY_FRAME_MAX  ((size_t)65536)           /* payload of one frame behind the id */
+#define ENTRY_RECORD_MAX ((size_t)2 * 1024 * 1024) /* payload of one record */
 
 /*
  * Takes the frame at the beginning of data apart. Returns its length with *out filled (out->data

@@ -176,26 +176,40 @@ static size_t top_len(const char *name)
     return strcspn(name, ". ");
 }
 
-static bool is_preloaded(const char *preload, const char *name)
+static bool is_imported(const json_t *imports, const char *name)
 {
-    size_t len = top_len(name);
+    const size_t len = top_len(name);
+    const json_t *one;
 
-    for (; *preload; preload += strcspn(preload, " "), preload += strspn(preload, " "))
-        if (len > 0 && top_len(preload) == len && memcmp(preload, name, len) == 0)
+    for (size_t i = 0; (one = json_array_get(imports, i)); i++)
+        if (json_is_string(one) && top_len(json_string_value(one)) == len &&
+            memcmp(json_string_value(one), name, len) == 0)
             return true;
     return false;
+}
+
+bool pool_needs(const struct engine_runner *runner, const json_t *imports, struct buf *out)
+{
+    const char *name = runner->preload ? runner->preload : "";
+    bool any = false;
+
+    for (size_t len; *(name += strspn(name, " ")); name += len) {
+        len = strcspn(name, " ");
+        if (!is_imported(imports, name))
+            continue;
+        any = true;
+        if (out && out->len > 0)
+            buf_add_char(out, ' ');
+        if (out)
+            buf_add(out, name, len);
+    }
+    return any;
 }
 
 /* Does the program import something that its image can preload? */
 static bool wants_preloaded(const struct pool_want *want)
 {
-    const char *preload = want->runner->preload;
-    const json_t *name;
-
-    for (size_t i = 0; preload && (name = json_array_get(want->imports, i)); i++)
-        if (json_is_string(name) && is_preloaded(preload, json_string_value(name)))
-            return true;
-    return false;
+    return pool_needs(want->runner, want->imports, NULL);
 }
 
 static bool fits(const struct child *c, const struct pool_want *want)

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "common/base/buf.h"
 #include "common/engine/engine.h"
 #include "common/sandbox/sandbox.h"
 #include "common/scheduler/pool_settings.h"
@@ -50,6 +51,10 @@ struct pool_want {
  */
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want);
+
+/* Does the program, which imports these names, need any that the image can preload? Those are
+ * appended to out, if it is given, with blanks between. */
+bool pool_needs(const struct engine_runner *runner, const json_t *imports, struct buf *out);
 
 /* May a container be started for a run that found none? false: starts_max are being started, and
  * one more would slow down all of them. */

@@ -48,11 +48,12 @@ json_t *runners_encode(const struct engine_runners *runners)
 
     for (size_t i = 0; i < runners->n; i++) {
         const struct engine_runner *r = &runners->items[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:b, s:s}", "language",
-                            r->language, "image", r->image, "imageId", r->image_id, "protocol",
-                            r->protocol, "version", r->version, "libraries", r->libraries, "warm",
-                            r->warm, "install", r->install, "preload", r->preload));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:b, s:b, s:s, s:b}",
+                                        "language", r->language, "image", r->image, "imageId",
+                                        r->image_id, "protocol", r->protocol, "version", r->version,
+                                        "libraries", r->libraries, "warm", r->warm, "install",
+                                        r->install, "preload", r->preload, "load", r->load));
     }
     return list;
 }
@@ -82,6 +83,7 @@ void runners_decode(const json_t *list, struct engine_runners *out)
             .warm = json_get_bool(r, "warm", 0) != 0,
             .install = json_get_bool(r, "install", 0) != 0,
             .preload = string_copy(r, "preload"),
+            .load = json_get_bool(r, "load", 0) != 0,
         };
     }
 }

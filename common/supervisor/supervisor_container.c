@@ -48,8 +48,7 @@ void supervisor_use_container(struct supervisor *s)
         use_begin(&s->use, s);
 }
 
-/* Whether the run's container may be one for further runs, too. */
-static bool may_serve_more(const struct supervisor *s)
+bool supervisor_may_serve_more(const struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
 
@@ -61,7 +60,7 @@ bool supervisor_may_reuse(const struct supervisor *s, bool ran)
 {
     const struct engine_outcome *out = &s->run.awaited.outcome;
 
-    if (!may_serve_more(s) || s->base.start->runner->protocol == 0 ||
+    if (!supervisor_may_serve_more(s) || s->base.start->runner->protocol == 0 ||
         s->run.awaited.killed != NOT_KILLED)
         return false;
     if (s->run.awaited.began_ms == 0) /* it was refused, and its container still waits */
@@ -77,7 +76,7 @@ static int start_container(struct supervisor *s, const struct stat *dir, const c
                            struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    bool waits = !s->run.claimed || may_serve_more(s);
+    bool waits = !s->run.claimed || supervisor_may_serve_more(s);
     uint64_t run_ms = waits ? start->config->limits.timeout_max_ms
                             : s->run.awaited.request.timeout_ms;
     AUTO_REQUEST_ENV struct request_env env = {0};

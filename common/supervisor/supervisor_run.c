@@ -14,6 +14,7 @@
 #include "common/sandbox/state/state.h"
 #include "common/sandbox/state/trim.h"
 #include "common/sandbox/warm_dir.h"
+#include "common/scheduler/pool.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -211,7 +212,11 @@ static int run_program(struct supervisor *s, struct err *e)
     AUTO_REQUEST_ENV struct request_env env = request_env_new(r, &s->run.sandbox,
                                                               supervisor_index_url(s));
     AUTO_FREE const char **args = mem_array(r->n_args + 1, sizeof *args);
+    AUTO_BUF struct buf load = BUF_INIT(ENGINE_PRELOAD_MAX + 1);
 
+    /* In a container for this run alone it imports them itself. */
+    if (s->base.start->runner->load && supervisor_may_serve_more(s))
+        pool_needs(s->base.start->runner, s->run.awaited.options.imports, &load);
     for (size_t i = 0; i < r->n_args; i++)
         args[i] = r->args[i].data;
     const struct engine_command program = {
@@ -224,6 +229,7 @@ static int run_program(struct supervisor *s, struct err *e)
         .env = env.items,
         .n_env = env.n,
         .timeout_ms = r->timeout_ms,
+        .load = buf_ok(&load) ? buf_str(&load) : NULL,
     };
     return supervisor_run_program(s, &program, e);
 }

@@ -79,6 +79,8 @@ int supervisor_run_program(struct supervisor *s, const struct engine_command *pr
                            struct err *e);
 /* Until a run is claimed or refused, or the container is released, gone or in doubt. */
 void supervisor_wait_for_claim(struct supervisor *s);
+/* Whether the run's container may be one for further runs, too. */
+bool supervisor_may_serve_more(const struct supervisor *s);
 /* Whether it may serve the next run, wiped if it has served this. ran: there is an outcome. */
 bool supervisor_may_reuse(const struct supervisor *s, bool ran);
 bool supervisor_on_event(void *owner, const struct engine_event *ev); /* as container_ops */

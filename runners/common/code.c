@@ -29,6 +29,36 @@ bool list_has(const char *list, const char *word, size_t len)
     return false;
 }
 
+bool names_add(char *list, const char *names)
+{
+    size_t len = strlen(list), n;
+
+    for (; *(names += strspn(names, " ")); names += n) {
+        n = strcspn(names, " ");
+        if (list_has(list, names, n))
+            continue;
+        if (len + n + 1 > NAMES_MAX)
+            return false;
+        if (len > 0)
+            list[len++] = ' ';
+        memcpy(list + len, names, n);
+        list[len += n] = '\0';
+    }
+    return true;
+}
+
+bool names_in(const char *list, const char *names)
+{
+    size_t n;
+
+    for (; *(names += strspn(names, " ")); names += n) {
+        n = strcspn(names, " ");
+        if (!list_has(list, names, n))
+            return false;
+    }
+    return true;
+}
+
 /* The code, to be unmapped; NULL: there is none. */
 static char *code_map(const char *script, size_t *len)
 {

@@ -65,6 +65,9 @@ static bool items_take(struct items *w, char *item)
     case 'K':
         w->control = true;
         return true;
+    case 'L':
+        w->load = text;
+        return true;
     default:
         return false;
     }

@@ -144,6 +144,10 @@ void tree_kill(pid_t pid);
 
 /* Whether the word is in a list like "A,B_* C", in which "B_*" stands for all that start so. */
 bool list_has(const char *list, const char *word, size_t len);
+/* Names with blanks between, in a list of NAMES_MAX + 1 bytes: adds those that it has not, false
+ * when there is no room for them; whether it has all of them. */
+bool names_add(char *list, const char *names);
+bool names_in(const char *list, const char *names);
 /* Whether one of the words is in the code. */
 bool code_has(const char *script, const char *words);
 /* Whether the code may need the import under way: it has the first part of its name. */
@@ -161,13 +165,15 @@ bool code_is_plain(const char *script, const char *modules);
  * not pay for copies of their memory. Between us and each of them go packets that start with a
  * letter.
  *
- * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins), D (all
- *          imports are done), Y (it takes the program, and is the program from now on), N (it
- *          does not)
- * From us: P NAMES (import these), F (fork an interpreter, our child, with the FORK_FDS descriptors
- *          that come along as 0, 1, 2 and HOOK_FD), T (the same, but a template), G (here is the
- *          program: its arguments as "A…" and its variables as "E…", each ended by a NUL)
- * A template gets P, F and T, and says U where it was forked, S and D.
+ * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins; none: no
+ *          more of them for now), D (all imports are done), L (what L names has been imported), Y
+ *          (it takes the program, and is the program from now on), N (it does not; L is not done)
+ * From us: P NAMES (import these, until another packet comes), L NAMES (import these at once: a
+ *          program waits), H (no more of P), F (fork an interpreter, our child, with the FORK_FDS
+ *          descriptors that come along as 0, 1, 2 and HOOK_FD), T (the same, but a template), G
+ *          (here is the program: its arguments as "A…" and its variables as "E…", each ended by a
+ *          NUL)
+ * A template gets P, L, H, F and T, and says U where it was forked, S, D, L and N.
  */
 #define PACKET_MAX 65536
 #define FORK_FDS   4
@@ -176,10 +182,23 @@ bool code_is_plain(const char *script, const char *modules);
 struct items {
     char **args, **env; /* n_args, n_env */
     size_t n_args, n_env;
-    char *cwd; /* NULL: that of the options */
+    char *cwd;  /* NULL: that of the options */
+    char *load; /* libraries that the program needs, with blanks between; NULL: none */
     uint64_t timeout_ms;
     bool control;
 };
+
+/* offer.c: the packet G. */
+struct offer {
+    char packet[PACKET_MAX];
+    size_t len;
+};
+/* False when it would be too long. */
+bool offer_make(struct offer *o, const struct items *w);
+/* False when it cannot be sent; fd -1: so it is. */
+bool offer_send(const struct offer *o, int fd);
+/* Whether the interpreter was started with another value of a variable in the list. */
+bool variables_differ(const char *list, const struct items *w);
 
 /* Starts the interpreter where the options ask for it, which are borrowed. */
 void warm_start(const struct options *options);

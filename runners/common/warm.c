@@ -28,14 +28,18 @@ static struct {
     enum template parent; /* of the child, which has one if -t was given */
     int hook_fd;          /* -1: none */
     pid_t gone[GONE_MAX];
-    uint64_t used_us; /* its processor time before the program */
-    char names[NAMES_MAX];
-    size_t names_len;
-    bool named;    /* 'P' has come */
-    bool loaded;   /* what it names has been imported */
-    bool up;       /* the interpreter waits */
+    uint64_t used_us;           /* its processor time before the program */
+    struct offer offer;         /* the program */
+    int offer_fd;               /* its standard input */
+    char demand[NAMES_MAX + 1]; /* what it waits for; "" = nothing */
+    char names[NAMES_MAX + 1];  /* to be imported, with blanks between */
+    char ready[NAMES_MAX + 1];  /* those that have been */
+    pid_t noted;                /* the template of the libraries, as the program has found it */
+    bool named;                 /* 'P' has come */
+    bool loaded;                /* all names are there, and have settled */
+    bool up;                    /* the interpreter waits */
     bool shut;     /* a template has made one: no program can reach its memory any more */
-    int told;      /* tiers: 1 it is up, 2 with the names of 'P' */
+    int told;      /* tiers: 1 it is up, 2 with libraries */
     char step[64]; /* the import under way; "" = none */
 } self = {.templates = {{.fd = -1}, {.fd = -1}}, .hook_fd = -1};
 
@@ -77,8 +81,10 @@ static void drop_template(enum template which, bool ended)
     kill_spare(which, 0);
     close_fd(&self.templates[which].fd);
     drop(&self.templates[which].child, ended);
-    if (which == TEMPLATE_LOADED)
+    if (which == TEMPLATE_LOADED) {
         self.loaded = false;
+        self.ready[0] = '\0';
+    }
     self.step[0] = '\0';
 }
 
@@ -109,23 +115,30 @@ static bool fork_child(enum template parent, int input_fd)
     return self.hook_fd >= 0;
 }
 
-/* Has the names imported: by the interpreter that waits, or by a template of their own. */
-static void load(void)
+/* Where names are imported: by the interpreter that waits, or by a template of their own. */
+static int loader_fd(int input_fd)
 {
     const int plain_fd = self.templates[TEMPLATE_PLAIN].fd;
-    char packet[NAMES_MAX + 1] = "P";
-    int fd = self.hook_fd;
+    int *fd = &self.templates[TEMPLATE_LOADED].fd;
 
-    if (self.options->template) {
+    if (!self.options->template)
+        return self.hook_fd;
+    if (*fd < 0)
         drop_template(TEMPLATE_LOADED, false);
-        fd = plain_fd < 0
-                 ? -1
-                 : child_fork(&self.templates[TEMPLATE_LOADED].child, plain_fd, 'T', self.input.fd);
-        self.templates[TEMPLATE_LOADED].fd = fd;
-    }
-    memcpy(packet + 1, self.names, self.names_len);
-    if (fd >= 0)
-        send(fd, packet, self.names_len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (*fd < 0 && plain_fd >= 0)
+        *fd = child_fork(&self.templates[TEMPLATE_LOADED].child, plain_fd, 'T', input_fd);
+    return *fd;
+}
+
+/* Has the names imported: 'P', and what can be done before a program comes, or 'L'. */
+static bool load(char letter, const char *names, int input_fd)
+{
+    char packet[NAMES_MAX + 2];
+    const size_t len = (size_t)snprintf(packet, sizeof(packet), "%c%s", letter, names);
+    const int fd = loader_fd(input_fd);
+
+    self.step[0] = '\0';
+    return fd >= 0 && send(fd, packet, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
 
 /* Starts the template, or the interpreter itself. */
@@ -164,7 +177,8 @@ static bool start(const struct options *o)
     close(pair[1]);
     free(argv);
     free(preload);
-    self.loaded = self.shut = false;
+    drop_template(TEMPLATE_LOADED, false);
+    self.shut = false;
     return started && (!o->template || fork_child(TEMPLATE_PLAIN, self.input.fd));
 }
 
@@ -185,15 +199,15 @@ bool warm_again(void)
         return true;
     if (self.input.fd == 0 && !input_open(&self.input))
         return false;
-    self.told = self.loaded;
+    self.told = self.ready[0] != '\0';
     if (self.templates[TEMPLATE_PLAIN].child.pid > 0) {
         if (!fork_child(self.loaded ? self.parent : TEMPLATE_PLAIN, self.input.fd))
             return false;
     } else if (!start(o)) {
         return false;
     }
-    if (self.named && !self.loaded)
-        load();
+    if (self.names[0] && !self.loaded)
+        load('P', self.names, self.input.fd);
     return true;
 }
 
@@ -223,7 +237,7 @@ bool warm_take_input(struct input *out)
 bool warm_tier_due(bool make)
 {
     bool lost = self.named && self.options->template && self.templates[TEMPLATE_LOADED].fd < 0;
-    int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + (self.loaded || lost) : 0;
+    int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + (self.ready[0] || lost) : 0;
 
     if (self.told >= reached)
         return false;
@@ -262,7 +276,28 @@ static void note_packet(const char *text)
 {
     if (text[0] == 'S' || text[0] == 'D')
         snprintf(self.step, sizeof(self.step), "%s", text[0] == 'S' ? text + 1 : "");
-    self.loaded |= text[0] == 'D';
+    if (text[0] == 'D') {
+        self.loaded = true;
+        names_add(self.ready, self.names);
+    }
+}
+
+/* The libraries that a program waits for are there, or will not be. The template that has them is
+ * noted while there is no program yet that could change it. */
+static void end_demand(bool there)
+{
+    if (!self.demand[0])
+        return;
+    if (there) {
+        names_add(self.ready, self.demand);
+        names_add(self.names, self.demand);
+        self.loaded = false;
+        warm_note_templates();
+        fork_child(TEMPLATE_LOADED, self.offer_fd);
+    }
+    self.demand[0] = '\0';
+    if (!offer_send(&self.offer, self.hook_fd))
+        drop_child(false);
 }
 
 int warm_packets(void)
@@ -275,11 +310,15 @@ int warm_packets(void)
         if (text[0] == 'U')
             self.templates[TEMPLATE_LOADED].child.pid = (pid_t)digits(text + 1);
         note_packet(text);
+        if (text[0] == 'L' || text[0] == 'N')
+            end_demand(text[0] == 'L');
         /* The one that waits has been forked too early. The one that a program has begun to come
          * for stays. */
         if (text[0] == 'D' && self.input.fd > 0)
             fork_child(TEMPLATE_LOADED, self.input.fd);
     }
+    if (self.templates[TEMPLATE_LOADED].fd < 0)
+        end_demand(false);
     while ((letter = take_packet(&self.hook_fd, text, sizeof(text))) > 0) {
         if (letter == 'Y' || letter == 'N')
             return letter;
@@ -297,87 +336,59 @@ bool warm_preload(const char *names, size_t len)
     if (self.named || len > NAMES_MAX)
         return false;
     self.named = true;
-    self.names_len = len;
     memcpy(self.names, names, len);
-    load();
+    self.names[len] = '\0';
+    load('P', self.names, self.input.fd);
     return true;
 }
 
 /* ---- handing over the program ---- */
 
-/* Whether the interpreter was started with another value of a variable in the list. */
-static bool variable_differs(const char *list, const char *entry)
+/* Whether an import under way is worth waiting for: only if the code needs it. */
+static bool needs_step(const struct items *w)
 {
-    size_t len = strcspn(entry, "=");
-    char *name;
-    const char *now;
-    bool same;
-
-    if (!list_has(list, entry, len))
-        return false;
-    name = strndup(entry, len);
-    now = name ? getenv(name) : NULL;
-    same = now && strcmp(now, entry + len + 1) == 0;
-    free(name);
-    return !same;
+    return code_needs(self.options->script, self.step) ||
+           (w->load && names_in(self.ready, w->load));
 }
 
-/* Which template makes the interpreter for the code. */
-static enum template parent_for(const struct options *o)
+/* Has the interpreter for the program made by the template that has the libraries, or by the other
+ * one. */
+static bool fork_for(const struct items *w, int input_fd)
 {
-    bool plain = !self.loaded || (o->modules && code_is_plain(o->script, o->modules));
+    const struct options *o = self.options;
+    bool libraries = self.step[0]
+                         ? needs_step(w)
+                         : self.ready[0] && !(o->modules && code_is_plain(o->script, o->modules));
+    enum template parent = libraries ? TEMPLATE_LOADED : TEMPLATE_PLAIN;
 
-    return plain ? TEMPLATE_PLAIN : TEMPLATE_LOADED;
+    return parent == self.parent || fork_child(parent, input_fd);
 }
 
 /* Whether the warm interpreter can take the program, as far as can be told from outside. */
-static bool program_fits(const struct items *w, int input_fd)
+static bool program_fits(const struct items *w)
 {
     const struct options *o = self.options;
-    enum template parent;
     const char *variables;
 
     if (warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
         return false;
     variables = w->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
-    for (size_t i = 0; i < w->n_env; i++) {
-        if (variable_differs(variables, w->env[i]))
-            return false;
-    }
-    if (!self.step[0]) {
-        parent = parent_for(o);
-        return !o->template || parent == self.parent || fork_child(parent, input_fd);
-    }
-    /* Waiting for an import under way is worth it only if the code needs it. */
-    return code_needs(o->script, self.step) ? !o->template || fork_child(TEMPLATE_LOADED, input_fd)
-                                            : o->template;
-}
-
-/* Puts a letter and a text with its NUL behind the packet; false when it has no room left. */
-static bool packet_add(char *packet, size_t *len, char letter, const char *text)
-{
-    size_t size = strlen(text) + 1;
-
-    if (size + 1 > PACKET_MAX - *len)
+    if (variables_differ(variables, w))
         return false;
-    packet[(*len)++] = letter;
-    memcpy(packet + *len, text, size);
-    *len += size;
-    return true;
+    return o->template || !self.step[0] || needs_step(w);
 }
 
-/* False when the packet would be too long, or cannot be sent. */
-static bool send_program(const struct items *w)
+/* Has the libraries imported that the program needs and that are not there: once for it and for
+ * those that follow, which costs no more than its own imports would. True: it waits for that. */
+static bool demand(const struct items *w, int input_fd)
 {
-    static char packet[PACKET_MAX] = "G";
-    size_t len = 1;
-    bool fits = true;
-
-    for (size_t i = 0; fits && i < w->n_args; i++)
-        fits = packet_add(packet, &len, 'A', w->args[i]);
-    for (size_t i = 0; fits && i < w->n_env; i++)
-        fits = packet_add(packet, &len, 'E', w->env[i]);
-    return fits && send(self.hook_fd, packet, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
+    if (!self.options->template || !w->load || names_in(self.ready, w->load) ||
+        !names_add(self.demand, w->load))
+        return false;
+    if (load('L', self.demand, input_fd))
+        return true;
+    self.demand[0] = '\0';
+    return false;
 }
 
 static uint64_t processor_time_us(pid_t pid)
@@ -392,23 +403,35 @@ static uint64_t processor_time_us(pid_t pid)
 
 bool warm_offer(const struct items *w, int input_fd)
 {
-    bool fits = program_fits(w, input_fd);
+    bool fits = program_fits(w) && offer_make(&self.offer, w);
 
-    self.used_us = fits && self.child.pid > 0 ? processor_time_us(self.child.pid) : 0;
-    if (fits && send_program(w))
+    self.used_us = 0;
+    self.offer_fd = input_fd;
+    if (fits && demand(w, input_fd))
+        return true;
+    fits = fits && (!self.options->template || fork_for(w, input_fd));
+    if (fits && self.child.pid > 0)
+        self.used_us = processor_time_us(self.child.pid);
+    if (fits && offer_send(&self.offer, self.hook_fd))
         return true;
     warm_discard();
     return false;
 }
 
-/* The program begins: a template that loads would take processor time from it, one that comes up
- * could be changed by it. */
+/* The program begins, or does not: a template that loads would take processor time from it, and
+ * stops if it has anything; one that comes up could be changed by it. */
 static void end_loading(void)
 {
+    const struct child *loader = &self.templates[TEMPLATE_LOADED].child;
+    bool up = self.shut && loader->pid > 0 && loader->pid == self.noted;
+
+    self.demand[0] = '\0';
     if (!self.shut)
         drop_template(TEMPLATE_PLAIN, false);
-    if (!self.loaded || !self.shut)
+    if (!up || !self.ready[0])
         drop_template(TEMPLATE_LOADED, false);
+    else if (!self.loaded)
+        send(self.templates[TEMPLATE_LOADED].fd, "H", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (self.options->template)
         warm_note_templates();
 }
@@ -468,5 +491,6 @@ void warm_note_templates(void)
         pids[i] = self.templates[i].child.pid;
         kill_spare(i, pids[i]);
     }
+    self.noted = pids[TEMPLATE_LOADED];
     proof_note_templates(pids);
 }

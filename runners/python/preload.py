@@ -77,6 +77,13 @@ def walk(name):
         attempt(PATHS.get(name, int))
 
 
+def bring_in_now(names):
+    """What a program that waits needs. Its paths are walked, and it settles, when that is over."""
+    for name in names:
+        bring_in(name)
+    linecache.clearcache()
+
+
 def read_numbers(*paths):
     """The numbers in the files; a ValueError says that one of them has a word instead."""
     text = ""
@@ -147,10 +154,11 @@ def settle(before):
     gc.freeze()
 
 
-def steps(names):
-    """Pairs of a name and the work that belongs to it, in the order in which it is to be done."""
-    before = set(sys.modules)
+def steps(names, before, walked):
+    """Pairs of a name and the work that belongs to it, in the order in which it is to be done. before: the modules that were
+    there without it; walked: the names whose first paths have been gone."""
     for name in names:
         yield name, lambda: bring_in(name)
-        yield name, lambda: walk(name)
+        if name not in walked:
+            yield name, lambda: (walk(name), walked.add(name))
     yield names[-1] if names else "", lambda: settle(before)

@@ -45,6 +45,18 @@ def provides(folder, modules):
     return any(name.partition(".")[0] in modules and importable(os.path.join(folder, name)) for name in os.listdir(folder))
 
 
+def settings_of(modules):
+    return [SETTINGS[name] for name in modules & SETTINGS.keys()]
+
+
+def shadowed(modules, foreign, settings):
+    """Whether one of the modules would be another one, or would begin otherwise, now that the working directory has its
+    files, and the conversation its packages, which come behind the standard library."""
+    if provides(".", modules) or any(os.path.exists(name) for name in settings):
+        return True
+    return os.path.isdir(PACKAGES) and provides(PACKAGES, foreign)
+
+
 class Loaded:
     """What is loaded, as far as files can come before it. It is made before the fork: each name that a child of the template
     looks at has its page copied."""
@@ -53,15 +65,11 @@ class Loaded:
         self.size = len(sys.modules)
         self.modules = {name.partition(".")[0] for name in sys.modules}
         self.foreign = self.modules - sys.stdlib_module_names
-        self.settings = [SETTINGS[name] for name in self.modules & SETTINGS.keys()]
+        self.settings = settings_of(self.modules)
         self.finders = [finder for place, finder in sys.path_importer_cache.items() if finder is not None and not read_only(place)]
 
     def shadowed(self):
-        """Whether a module that is loaded would have been another one, or would have begun otherwise, now that the working
-        directory has its files, and the conversation its packages, which come behind the standard library."""
-        if provides(".", self.modules) or any(os.path.exists(name) for name in self.settings):
-            return True
-        return os.path.isdir(PACKAGES) and provides(PACKAGES, self.foreign)
+        return shadowed(self.modules, self.foreign, self.settings)
 
 
 def take(packet, loaded):
@@ -132,6 +140,8 @@ class Template:
     def __init__(self):
         self.socket = _socket.socket(fileno=HOOK)
         self.loaded = None
+        self.before = None
+        self.walked = set()
 
     def receive(self, flags=0):
         """The next packet and its descriptors; nothing if there is none. Without the entry program there is no point in
@@ -166,36 +176,57 @@ class Template:
     def serve(self):
         while True:
             packet, fds = self.receive()
-            if packet[:1] == b"T":
-                self.fork_template(fds)
-            if packet[:1] == b"F" and self.fork(fds) or packet[:1] == b"P" and self.preload(packet[1:].decode().split()):
+            if self.obey(packet, fds):
                 return
 
-    def preload(self, names):
-        """Imports the names, from where the image has them: no file of the conversation counts before its program runs."""
+    def obey(self, packet, fds):
+        letter, names = packet[:1], packet[1:].decode().split()
+        if letter == b"T":
+            self.fork_template(fds)
+        if letter == b"L":
+            os.write(HOOK, b"L" if self.load(names) else b"N")
+        if letter == b"P":
+            packet, fds = self.away(self.preload, names)
+            return packet is not None and self.obey(packet, fds)
+        return letter == b"F" and self.fork(fds)
+
+    def away(self, work, names):
+        """Does the work, which imports names, from where the image has them: no file of the conversation counts before its
+        program runs."""
+        with open(PRELOAD) as file:
+            space = {"__name__": "preload"}
+            exec(compile(file.read(), PRELOAD, "exec"), space)
+        self.before = self.before or set(sys.modules)
         everywhere, here = sys.path[:], os.getcwd()
         sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
         os.chdir("/")
         try:
-            return self.preload_steps(names)
+            return work(space, names)
         finally:
             os.chdir(here)
             sys.path[:] = everywhere
 
-    def preload_steps(self, names):
-        with open(PRELOAD) as file:
-            space = {"__name__": "preload"}
-            exec(compile(file.read(), PRELOAD, "exec"), space)
+    def preload(self, space, names):
+        """Until a packet comes, which it returns; none: all is done."""
         pace = space["Pace"](HOOK)
-        for name, step in space["steps"](names):
+        for name, step in space["steps"](names, self.before, self.walked):
             os.write(HOOK, b"S" + name.encode())
             pace.rest()
             packet, fds = self.receive(_socket.MSG_DONTWAIT)
-            if packet[:1] == b"F" and self.fork(fds):
-                return True
+            if packet != b" ":
+                os.write(HOOK, b"S")
+                return packet, fds
             step()
         os.write(HOOK, b"D")
-        return False
+        return None, []
+
+    def load(self, names):
+        """For a program that waits; false where the conversation has modules of these names itself."""
+        modules = {name.partition(".")[0] for name in names}
+        if shadowed(modules, modules, settings_of(modules)):
+            return False
+        self.away(lambda space, names: space["bring_in_now"](names), names)
+        return True
 
 
 def print_nowhere():

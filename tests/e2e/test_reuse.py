@@ -6,7 +6,7 @@ import pool
 import runs
 import sites
 import warm
-from harness import check, contains, equal, holds_for, test, wait_until
+from harness import Failed, check, contains, equal, holds_for, test, wait_until
 
 ID = "import os; print(os.uname().nodename)"
 CODES = {"python": ID, "bash": "uname -n", "typescript": "console.log(require('os').hostname())"}
@@ -265,6 +265,35 @@ def _():
         names, *values = zip(*rows)
         equal((len(set(names)), len(values) >= 4), (1, True), f"{rows}")
         check(all(len(set(one)) == len(rows) for one in values), f"{language} after {first}: {rows}")
+
+
+def _pandas_in_a_container_without_libraries(site):
+    """A conversation whose first program imports pandas where nothing was loaded ahead: its client and directory."""
+    for _ in range(10):
+        client = warm.new_client(site)
+        result = client.run("import sys; print('matplotlib' in sys.modules); import pandas")
+        if result["stdout"] == "False\n":
+            return client, _directory(result)
+    raise Failed("every container had its libraries loaded")
+
+
+@test("a library that a program imports is loaded for those that follow, and no other is", timeout=120)
+def _():
+    site = _site()
+    client, sandbox = _pandas_in_a_container_without_libraries(site)
+    equal(_kept(site, sandbox, "python")["tier"], "preloaded")
+    seen = "import sys; print([name in sys.modules for name in ('pandas', 'matplotlib')]); import requests"
+    equal(client.run(seen)["stdout"], "[True, False]\n")
+    _kept(site, sandbox, "python", served=2)
+    result = client.run("import pandas as pd, matplotlib.pyplot as plt; pd.Series([1, 2]).plot(); plt.savefig('a.png'); print(1)")
+    equal((result["stdout"], [one["name"] for one in result["files"]]), ("1\n", ["a.png"]))
+    _kept(site, sandbox, "python", served=3)
+    equal(client.run(seen)["stdout"], "[True, True]\n")
+    _kept(site, sandbox, "python", served=4)
+    client.run("open('numpy.py', 'w').write('mine = 1')")
+    _kept(site, sandbox, "python", served=5)
+    equal(client.run("import numpy; print(numpy.mine)")["stdout"], "1\n", "a file of the conversation counts")
+    equal(pool.status(site)["pool"]["doubted"], 0)
 
 
 @test("a location says never: its runs have a container each, others go on in the conversation's kept one", timeout=120)

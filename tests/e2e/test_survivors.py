@@ -55,19 +55,26 @@ def _probe(client):
     return view
 
 
+def _loaded_client(site):
+    """Of a conversation whose container has a template with libraries, too."""
+    client = warm.new_client(site)
+    equal(client.run("import numpy; print(1)")["stdout"], "1\n", "a program with a library")
+    return client
+
+
 @test("H-44: after each of the programs that try to survive, the next run sees what it would see in a new container", timeout=600)
 def _():
     site = _site()
-    expected = _probe(warm.new_client(site))
+    expected = _probe(_loaded_client(site))
     for _ in range(2):  # what differs between new containers is no trace
-        equal(_differences(_probe(warm.new_client(site)), expected), {}, "between new conversations")
+        equal(_differences(_probe(_loaded_client(site)), expected), {}, "between new conversations")
 
     def attack(attacker):
         what, language, code = attacker
-        client = warm.new_client(site)
+        client = _loaded_client(site)
         client.run(_code(language, code), language, timeout=10)
         if "/data" in what and "reads" in what:  # that the next run of this conversation reads it is as promised
-            client = warm.new_client(site)
+            client = _loaded_client(site)
         return what, _differences(_probe(client), expected)
     left = {what: found for what, found in _lanes(attack, ATTACKERS) if found}
     equal(left, {}, f"{len(ATTACKERS)} programs")

@@ -310,6 +310,8 @@ static int container_exec(struct engine *engine, const struct engine_command *pr
     }
     fake_container->runs++;
     fake_container->run_cpu_milli = fake_container->cpu_milli;
+    snprintf(fake_container->load, sizeof fake_container->load, "%s",
+             program->load ? program->load : "");
     free(b->code);
     free(b->input);
     b->code = b->rest = mem_strndup(program->code, program->code_len);

@@ -28,6 +28,7 @@ struct fake_container {
     uint64_t load_cpu_milli, run_cpu_milli; /* what it was at the last preload, the last run */
     int starts, alive, preloads, runs, wipes;
     char data_path[512]; /* of the last start */
+    char load[64];       /* of the last run */
 };
 
 extern struct fake_container *fake_container;

@@ -4,7 +4,8 @@
 `hook.py SCRIPT` speaks runners/common/entry.h on descriptor 3 when that is a socket; with HOOK_TEMPLATE as a template.
 HOOK_WORD makes it misbehave: `late`
 comes up slowly, `busy` after much work, `dead` dies before it is up, `mute` never answers, `refuse` says no, `dying` dies
-with the program in its hands, `lost` dies when a template has forked it.
+with the program in its hands, `lost` dies when a template has forked it, `rather` loads nothing for a program, `broken` dies
+when it is asked to.
 """
 
 import os
@@ -63,7 +64,7 @@ def fork(fds):
     return True
 
 
-def serve():
+def serve(word):
     """A template's work; returns in a child."""
     names, loading = [], False
     while True:
@@ -82,6 +83,16 @@ def serve():
                 continue
         if not packet:
             sys.exit(0)
+        if names:
+            names, loading = [], False
+            os.write(HOOK, b"S")
+        if packet[:1] == b"L":
+            if word == "broken":
+                os._exit(1)
+            for name in packet[1:].split():
+                time.sleep(float(name[1:]))
+                os.environ["DEMANDED"] = os.environ.get("DEMANDED", "") + name.decode()
+            os.write(HOOK, b"N" if word == "rather" else b"L")
         if packet == b"F" and fork(fds):
             return
         if packet == b"T" and fork(fds):
@@ -108,7 +119,7 @@ def main():
     if word == "dead":
         sys.exit(1)
     if "HOOK_TEMPLATE" in os.environ:
-        serve()
+        serve(word)
         if word == "lost":
             os._exit(0)
     os.write(HOOK, b"U%d" % os.getpid())

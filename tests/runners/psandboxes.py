@@ -59,11 +59,11 @@ class Psandbox:
         self.send(sbx.records("I", self.last, stdin) + sbx.record("X", self.last, sbx.items(*argv, **wanted)))
         return self.last
 
-    def next(self):
-        """Asks for the container as it was before the run: None, or why it is not."""
+    def next(self, tier="started"):
+        """Asks for the container as it was before the run, which waits so far then: None, or why it is not."""
         self.send(sbx.record("N", 0))
         tag, number, data = self.frames.get(timeout=60)
-        assert number == 0 and (tag == "F" or sbx.tier_of(data) == "started"), (tag, number, data)
+        assert number == 0 and (tag == "F" or sbx.tier_of(data) == tier), (tag, number, data)
         return data.decode() if tag == "F" else None
 
     def kill(self, number):

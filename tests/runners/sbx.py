@@ -26,20 +26,21 @@ def records(tag, number, data):
     return b"".join(record(tag, number, data[i:i + PART]) for i in range(0, len(data) or 1, PART))
 
 
-def items(*argv, env=(), cwd=None, timeout_ms=None, control=False):
+def items(*argv, env=(), cwd=None, timeout_ms=None, control=False, load=None):
     parts = [("T", str(timeout_ms))] if timeout_ms is not None else []
     parts += [("D", cwd)] if cwd is not None else []
     parts += [("K", "")] if control else []
+    parts += [("L", load)] if load is not None else []
     parts += [("E", e) for e in env] + [("A", a) for a in argv]
     return b"".join(letter.encode() + as_bytes(text) + b"\0" for letter, text in parts)
 
 
-def program(code, stdin=None, args=(), env=(), deadline_ms=None, go=True, number=RUN):
+def program(code, stdin=None, args=(), env=(), deadline_ms=None, go=True, number=RUN, load=None):
     """The records of a run."""
     data = records("C", number, code)
     if stdin is not None:
         data += records("I", number, stdin)
-    return data + (record("X", number, items(*args, env=env, timeout_ms=deadline_ms)) if go else b"")
+    return data + (record("X", number, items(*args, env=env, timeout_ms=deadline_ms, load=load)) if go else b"")
 
 
 def preload(names):

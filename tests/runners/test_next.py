@@ -82,6 +82,15 @@ class Next(Case):
             self.assertIsNone(container.next())
         self.assertEqual(len(pids), 3)
 
+    def test_what_a_run_has_demanded_is_there_for_those_that_follow(self):
+        container = self.open("-w", "-t", "-m", "os", "/tmp/script", "python3", "/image/hook.py", "/tmp/script", env=["HOOK_TEMPLATE=1"])
+        seen = []
+        for load in ("a0", "a0", None, "b0", "a0 b0"):
+            code = f": <<END\nimport {'a' if load else 'os'}\nEND\necho $WAY $DEMANDED"
+            seen.append(bytes(container.run(code=code, load=load).out))
+            self.assertIsNone(container.next("preloaded"))
+        self.assertEqual(seen, [b"warm a0\n", b"warm a0\n", b"warm\n", b"warm a0b0\n", b"warm a0b0\n"])
+
     def test_at_a_wrong_moment_it_is_a_bad_record(self):
         code, go = sbx.record("C", 1, "sleep 5"), sbx.record("X", 1, sbx.items("sh", "/tmp/script"))
         n = sbx.record("N", 0)

@@ -325,6 +325,29 @@ class Forked(Claims):
                      "import os as o", "__import__('a')"):
             self.assertEqual(self.forked_for(code), "loaded", code)
 
+    def test_libraries_that_a_program_demands(self):
+        r = self.run_warm('echo "$WAY|$1|$DEMANDED|$(cat)"', load="a0 b0.1", args=["x"], stdin="in")
+        self.check(r, "warm", "warm|x|a0b0.1|in\n")
+
+    def test_demanded_before_it_is_up(self):
+        p = self.start(word="late")
+        self.check(self.claim(p, "echo $WAY $DEMANDED", load="a0"), "warm", "warm a0\n")
+
+    def test_demanded_while_others_are_loaded(self):
+        p = self.start()
+        self.await_word(p, "started")
+        self.preload(p, "a0.3 b60")
+        self.check(self.claim(p, "echo $WAY $DEMANDED", load="c0"), "warm", "warm c0\n")
+
+    def test_demanded_in_vain(self):
+        for word in ("rather", "broken"):
+            self.check(self.run_warm("echo $WAY $(cat)", word=word, load="a0", stdin="in"), "warm", "warm in\n")
+        self.check(self.run_warm("echo $WAY$1", word="dead", load="a0", args=["x"]), "new", "x\n")
+
+    def test_its_time_is_over_while_it_waits_for_libraries(self):
+        r = self.run_warm("echo never", load="a60", deadline_ms=300)
+        self.check(r, "warm", "", signal=9, timed_out=True)
+
     def forked_for(self, code):
         """What the hook says of the template that made the interpreter for a program with these lines."""
         p = self.start("-m", "os sys")

@@ -47,7 +47,7 @@ static void names_add(json_t *names, const char *name, size_t len)
         json_array_append_new(names, json_stringn(name, len));
 }
 
-/* ---- Python: "import a.b as c, d" and "from a.b import c" at the beginning of a line ---- */
+/* ---- Python: "import a.b as c, d" and "from a.b import c" at the beginning of a statement ---- */
 
 /* The first part of a dotted name. */
 static void take_module(struct span *s, json_t *names)
@@ -61,7 +61,7 @@ static void take_module(struct span *s, json_t *names)
     names_add(names, begin, (size_t)(s->at - begin));
 }
 
-static void python_line(struct span line, json_t *names)
+static void python_statement(struct span line, json_t *names)
 {
     skip_blanks(&line);
     if (skip_word(&line, "from ")) {
@@ -75,6 +75,14 @@ static void python_line(struct span line, json_t *names)
         line.at = memchr(line.at, ',', (size_t)(line.end - line.at));
         if (line.at)
             line.at++;
+    }
+}
+
+static void python_line(struct span line, json_t *names)
+{
+    for (const char *end; line.at; line.at = end ? end + 1 : NULL) {
+        end = memchr(line.at, ';', (size_t)(line.end - line.at));
+        python_statement((struct span){line.at, end ? end : line.end}, names);
     }
 }
 

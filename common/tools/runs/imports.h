@@ -1,5 +1,5 @@
 /* The modules that a program imports, by a quick scan of its lines: a hint for choosing among the
- * warm containers. Wrong or missing names only cost time. */
+ * warm containers, and for loading libraries. Wrong or missing names only cost time. */
 #pragma once
 
 #include "common/protocol/run.h"

@@ -42,7 +42,8 @@ def problems(program, way, bare, outcome, before):
             lines.append(f"not printed: {program.fresh[at].pattern.decode()}")
         elif value in [fresh_values(program, other)[at] for other in before]:
             lines.append(f"not fresh: {value.decode(errors='replace')} was there before")
-    if way in ("started", "preloaded") and way not in program.either:
+    plain = not (program.files or program.env)  # nothing that the loaded libraries could be refused for
+    if way in ("started", "preloaded") and way not in program.either or way == "demanded" and plain:
         expected = "new" if way in program.new else "warm"
         if outcome.begun != expected:
             lines.append(f"began {outcome.begun or 'without a word'}, expected {expected}")

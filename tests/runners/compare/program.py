@@ -5,7 +5,7 @@
     # env: NAME=value               a variable; any number
     # file: pkg/helper.py           a file in /data; the lines with a bar below are its text
     #| print("imported")
-    # ways: all                     every way to begin (ways.py); without it those of DEFAULT_WAYS
+    # ways: all                     every way to begin (ways.py); without it those of DEFAULT_WAYS; with preloaded goes demanded
     # new: started preloaded        the ways in which the warm interpreter must not be used; in all others it must
     # either: preloaded             the ways in which it does not matter
     # differs: pid \\d+              what may differ in output: every match counts as the same
@@ -22,7 +22,7 @@ import shlex
 
 HERE = pathlib.Path(__file__).resolve().parent
 LANGUAGES = {"python": (".py", "#"), "typescript": (".ts", "//"), "bash": (".sh", "#")}
-ALL_WAYS = ("cold", "started", "preloaded", "preloading")
+ALL_WAYS = ("cold", "started", "preloaded", "preloading", "demanded")
 DEFAULT_WAYS = ("cold", "started")
 # An interpreter that starts in a millisecond is not prestarted.
 NEVER_WARM = ("bash",)
@@ -90,7 +90,8 @@ def load(path):
         return entries[key][0] if entries[key] else default
 
     def words(key):
-        return tuple(once(key).split())
+        found = tuple(once(key).split())
+        return found + (("demanded",) if "preloaded" in found else ())
 
     return Program(
         language=language, name=path.stem, code=path.read_bytes(), args=shlex.split(once("args")),

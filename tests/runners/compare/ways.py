@@ -5,6 +5,7 @@ cold        the program is there before the interpreter has started
 started     the interpreter has started and waits
 preloaded   it has brought in the libraries of the image's preload label, too, and waits
 preloading  it is at work on that
+demanded    the program demands the libraries of that label, which are brought in for it
 """
 import dataclasses
 import hashlib
@@ -81,8 +82,8 @@ def put_files(program, folder):
             os.chown(path, *container.USER)
 
 
-def records(program):
-    return sbx.program(program.code, program.stdin or None, program.args, program.env, PROGRAM_MS)
+def records(program, load=None):
+    return sbx.program(program.code, program.stdin or None, program.args, program.env, PROGRAM_MS, load=load)
 
 
 def collect(frames, outcome):
@@ -151,9 +152,9 @@ def begin(way, program, preload, frames, send, prepare):
     if way == "preloading":
         time.sleep(PRELOAD_S * (zlib.crc32(program.name.encode()) % 997) / 997)
     elif way != "cold":
-        await_word(frames, way)
+        await_word(frames, "started" if way == "demanded" else way)
     prepare()
-    send(records(program))
+    send(records(program, preload if way == "demanded" else None))
 
 
 def run(way, program, preload):

@@ -179,7 +179,7 @@ static void a_run_is_written_byte_for_byte(void **state)
 {
     static const char want[] = "C\0\0\0\10\0\0\0\3co\0e"
                                "I\0\0\0\6\0\0\0\3in"
-                               "X\0\0\0\26\0\0\0\3T31000\0EA=b\0A-v\0A\0";
+                               "X\0\0\0\31\0\0\0\3T31000\0La\0EA=b\0A-v\0A\0";
     static const char *const args[] = {"-v", ""};
     static const char *const env[] = {"A=b"};
     const struct engine_command run = {.code = "co\0e",
@@ -190,7 +190,8 @@ static void a_run_is_written_byte_for_byte(void **state)
                                        .n_argv = 2,
                                        .env = env,
                                        .n_env = 1,
-                                       .timeout_ms = 30000};
+                                       .timeout_ms = 30000,
+                                       .load = "a"};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
 
@@ -202,7 +203,7 @@ static void a_run_is_written_byte_for_byte(void **state)
 
 static void a_run_without_anything_has_code_all_the_same(void **state)
 {
-    const struct engine_command run = {.code = ""};
+    const struct engine_command run = {.code = "", .load = ""};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
 
@@ -231,8 +232,8 @@ static void a_command_is_written_byte_for_byte(void **state)
 
 static void names_to_preload_are_one_bounded_record(void **state)
 {
-    AUTO_BUF struct buf out = BUF_INIT(2 * ENTRY_PRELOAD_MAX);
-    char names[ENTRY_PRELOAD_MAX + 2];
+    AUTO_BUF struct buf out = BUF_INIT(2 * ENGINE_PRELOAD_MAX);
+    char names[ENGINE_PRELOAD_MAX + 2];
     struct err e = ERR_INIT;
 
     (void)state;
@@ -240,10 +241,10 @@ static void names_to_preload_are_one_bounded_record(void **state)
     assert_int_equal(out.len, 21);
     assert_memory_equal(out.data, "P\0\0\0\20\0\0\0\0numpy pandas", out.len);
     memset(names, 'n', sizeof names);
-    names[ENTRY_PRELOAD_MAX + 1] = '\0';
+    names[ENGINE_PRELOAD_MAX + 1] = '\0';
     assert_int_equal(entry_write_preload(names, &out, &e), -1);
     assert_int_equal(e.kind, ERR_LIMIT);
-    names[ENTRY_PRELOAD_MAX] = '\0';
+    names[ENGINE_PRELOAD_MAX] = '\0';
     assert_int_equal(entry_write_preload(names, &out, &e), 0);
     assert_int_equal(entry_write_preload("", &out, &e), -1);
 }

@@ -121,6 +121,31 @@ static void only_images_that_say_so_can_wait(void **state)
                true, "");
 }
 
+static void only_images_that_say_so_load_on_demand(void **state)
+{
+    static const struct {
+        const char *labels;
+        bool load;
+    } cases[] = {{"\"sandbox.warm\":\"true\",\"sandbox.load\":\"true\"", true},
+                 {"\"sandbox.load\":\"true\"", false},
+                 {"\"sandbox.warm\":\"true\",\"sandbox.load\":\"yes\"", false},
+                 {"\"sandbox.warm\":\"true\"", false}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *text = mem_printf(
+            "[{\"Id\":\"i\",\"RepoTags\":[\"runner-x:1\"],\"Labels\":{\"sandbox.runner\":"
+            "\"true\",\"sandbox.language\":\"x\",\"sandbox.protocol\":\"2\",%s}}]",
+            cases[i].labels);
+        struct engine_runners r;
+        struct err e = ERR_INIT;
+
+        assert_int_equal(runners_parse(text, strlen(text), "*", &r, &e), 0);
+        assert_int_equal(r.items[0].load, cases[i].load);
+        engine_runners_clear(&r);
+    }
+}
+
 static void podmans_list_reads_the_same(void **state)
 {
     AUTO_BUF struct buf text = BUF_INIT(1 << 20);
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test(repositories_are_matched_without_tag_and_default_registry),
         cmocka_unit_test(the_newest_allowed_image_of_each_language_is_found),
         cmocka_unit_test(only_images_that_say_so_can_wait),
+        cmocka_unit_test(only_images_that_say_so_load_on_demand),
         cmocka_unit_test(podmans_list_reads_the_same),
         cmocka_unit_test(strange_replies_are_errors_or_empty),
         cmocka_unit_test(there_are_at_most_so_many_languages),

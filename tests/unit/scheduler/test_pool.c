@@ -99,6 +99,29 @@ static void waiting_before_starting_the_right_tier_the_oldest(void **state)
     world_close(&w);
 }
 
+static void a_program_needs_what_its_image_can_load(void **state)
+{
+    static const struct {
+        const char *preload, *imports, *needs;
+    } cases[] = {{"numpy pandas matplotlib.pyplot", "[\"matplotlib\", \"pandas\", 1]",
+                  "pandas matplotlib.pyplot"},
+                 {"numpy pandas", "[\"pandasql\", \"nump\"]", ""},
+                 {"numpy  pandas ", "[\"numpy.linalg\"]", "numpy"},
+                 {"", "[\"numpy\"]", ""},
+                 {"numpy", "[]", ""}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct engine_runner runner = {.preload = (char *)(uintptr_t)cases[i].preload};
+        json_auto_t *imports = json_loads(cases[i].imports, 0, NULL);
+        AUTO_BUF struct buf needs = BUF_INIT(ENGINE_PRELOAD_MAX);
+
+        assert_int_equal(pool_needs(&runner, imports, &needs), cases[i].needs[0] != '\0');
+        assert_string_equal(buf_str(&needs), cases[i].needs);
+    }
+    assert_false(pool_needs(&(struct engine_runner){0}, NULL, NULL));
+}
+
 static void starts_for_runs_are_bounded_too(void **state)
 {
     struct world w;
@@ -1041,6 +1064,7 @@ int main(void)
         cmocka_unit_test(a_new_conversation_gets_a_spare_and_a_known_one_its_own),
         cmocka_unit_test(who_cannot_serve_is_not_chosen),
         cmocka_unit_test(waiting_before_starting_the_right_tier_the_oldest),
+        cmocka_unit_test(a_program_needs_what_its_image_can_load),
         cmocka_unit_test(starts_for_runs_are_bounded_too),
         cmocka_unit_test(the_shelves_are_filled_in_turn_and_some_loaded),
         cmocka_unit_test(nothing_waits_where_nothing_is_to_wait),

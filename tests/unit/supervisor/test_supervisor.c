@@ -608,6 +608,34 @@ static void only_an_orderly_run_leaves_a_container_for_the_next(void **state)
     }
 }
 
+static void only_a_container_that_stays_loads_what_a_program_needs(void **state)
+{
+    static const struct {
+        bool takes, reuse, single_use;
+        const char *imports, *load;
+    } cases[] = {{true, true, false, "numpy", "numpy"},
+                 {true, true, false, "json", ""},
+                 {false, true, false, "numpy", ""},
+                 {true, false, false, "numpy", ""},
+                 {true, true, true, "numpy", ""}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        WORLD(w);
+        reuse(&w);
+        w.config.pool.reuse = cases[i].reuse;
+        w.runner.load = cases[i].takes;
+        json_decref(world_result(world_cold(&w, "out x",
+                                            json_pack("{s:[s], s:b}", "imports", cases[i].imports,
+                                                      "singleUse", cases[i].single_use)),
+                                 "ok"));
+        world_expect_is(&w, "running", NULL);
+        world_expect_is(&w, "ended", NULL);
+        auto_close_fd(&w.channel);
+        world_expect_end(&w, WORLD_LONG);
+        assert_string_equal(fake_container->load, cases[i].load);
+    }
+}
+
 static void without_an_order_the_container_goes(void **state)
 {
     WORLD(w);
@@ -881,6 +909,7 @@ int main(void)
         with_fixture(a_container_serves_the_next_run_too),
         with_fixture(one_that_was_forked_for_its_run_may_be_used_again),
         with_fixture(only_an_orderly_run_leaves_a_container_for_the_next),
+        with_fixture(only_a_container_that_stays_loads_what_a_program_needs),
         with_fixture(without_an_order_the_container_goes),
         with_fixture(what_is_asked_late_is_answered_before_the_next_run),
         with_fixture(doubt_is_told_and_the_container_gone),

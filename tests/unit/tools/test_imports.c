@@ -13,6 +13,8 @@ static void imports_are_guessed(void **state)
         {"python", "import numpy as np, os.path\nfrom pandas.io import x\n\timport a\nimport a\n",
          "[\"numpy\",\"os\",\"pandas\",\"a\"]"},
         {"python", "print('import x')\nfrom . import y\nimportant\nimport", "[]"},
+        {"python", "import a; import b, c;from d import e ; x = 1;\nif x: import f; import g;",
+         "[\"a\",\"b\",\"c\",\"d\",\"g\"]"},
         {"typescript",
          "import x, { y } from 'pg/lib';\nimport \"./own\";\n"
          "const q = require(\"@a/b/c\")\nimport z from \"",

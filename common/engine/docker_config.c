@@ -139,7 +139,7 @@ static void add_network(json_t *host, const struct engine_spec *spec)
         json_object_set(host, "Dns", dns);
 }
 
-static json_t *make_host(const struct engine_spec *spec)
+static json_t *make_host(const struct engine_spec *spec, const struct engine_facts *facts)
 {
     json_t *mounts = make_mounts(spec);
     json_t *host;
@@ -160,10 +160,14 @@ static json_t *make_host(const struct engine_spec *spec)
     if (spec->runtime && *spec->runtime)
         json_object_set_new(host, "Runtime", json_string(spec->runtime));
     add_network(host, spec);
+    /* Its containers' root is the account of Podman, which owns the files: that account's id has to
+     * be the same inside. */
+    if (facts->rootless_podman)
+        json_object_set_new(host, "UsernsMode", json_string("keep-id"));
     return host;
 }
 
-static json_t *make_config(const struct engine_spec *spec)
+static json_t *make_config(const struct engine_spec *spec, const struct engine_facts *facts)
 {
     AUTO_FREE char *deadline = mem_printf("%" PRId64, spec->deadline_unix);
     json_t *config = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:{s:s, s:s, s:s, "
@@ -172,7 +176,7 @@ static json_t *make_config(const struct engine_spec *spec)
                                "Tty", 0, "OpenStdin", 1, "StdinOnce", 1, "AttachStdin", 1,
                                "AttachStdout", 1, "AttachStderr", 1, "Labels", LABEL_MANAGED,
                                "true", LABEL_INSTANCE, spec->instance, LABEL_RUN, spec->run_id,
-                               LABEL_DEADLINE, deadline, "HostConfig", make_host(spec));
+                               LABEL_DEADLINE, deadline, "HostConfig", make_host(spec, facts));
 
     if (!config)
         return NULL;
@@ -250,13 +254,14 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
     return spec->psandbox ? check_psandbox(spec, e) : 0;
 }
 
-int container_body(const struct engine_spec *spec, struct buf *out, struct err *e)
+int container_body(const struct engine_spec *spec, const struct engine_facts *facts,
+                   struct buf *out, struct err *e)
 {
     json_auto_t *config = NULL;
 
     if (check_spec(spec, e) < 0)
         return -1;
-    config = make_config(spec);
+    config = make_config(spec, facts);
     if (!config)
         return err_set(e, ERR_INVALID, "the container's description is not valid UTF-8");
     if (spec->psandbox) { /* nothing that the image would run by itself */

@@ -8,7 +8,7 @@
 
 struct runners {
     struct engine_runners list;
-    char version[16];                                 /* of the engine's API; "": unknown */
+    struct engine_facts facts;
     char engine_error[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "": it
                                                          can be */
     bool limits_hold;       /* of containers; false: not tested yet, too */

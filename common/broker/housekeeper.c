@@ -109,8 +109,9 @@ static void list_runners(struct housekeeper *k)
     k->engine_is_lost = false;
     log_info("runners: %zu images", runners.n);
     const struct engine_facts *facts = k->engine->ops->facts(k->engine);
-    housekeeper_send(k, json_pack("{s:o, s:s, s:b}", "runners", runners_encode(&runners), "version",
-                                  facts->version, "rootlessPodman", facts->rootless_podman));
+    housekeeper_send(k, json_pack("{s:o, s:s, s:b, s:b}", "runners", runners_encode(&runners),
+                                  "version", facts->version, "podman", facts->podman, "rootless",
+                                  facts->rootless));
     engine_runners_clear(&runners);
 }
 
@@ -341,7 +342,8 @@ static void runners_read(struct runners *runners, const struct broker_config *co
                  *runners->limits_error ? runners->limits_error
                                         : "the engine's limits are being tested");
     snprintf(runners->facts.version, sizeof runners->facts.version, "%s", version ? version : "");
-    runners->facts.rootless_podman = json_get_bool(message, "rootlessPodman", 0);
+    runners->facts.podman = json_get_bool(message, "podman", 0);
+    runners->facts.rootless = json_get_bool(message, "rootless", 0);
     if (list) {
         engine_runners_clear(&runners->list);
         runners_decode(list, &runners->list);

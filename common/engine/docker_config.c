@@ -87,7 +87,9 @@ static void add_limits(json_t *host, const struct engine_limits *l)
     json_object_set_new(host, "Ulimits", make_ulimits(l));
 }
 
-static json_t *make_tmpfs(const struct engine_limits *l)
+static const char *const podman_tmpfs[] = {"/run", "/var/tmp"};
+
+static json_t *make_tmpfs(const struct engine_limits *l, const struct engine_facts *facts)
 {
     /* Programs that compile to /tmp and run it are the point of a sandbox, so not noexec. */
     AUTO_FREE char *options = l->tmp_bytes
@@ -95,7 +97,13 @@ static json_t *make_tmpfs(const struct engine_limits *l)
                                                l->tmp_bytes)
                                   : mem_strdup("rw,exec,nosuid,nodev,mode=1777");
 
-    return json_pack("{s:s}", "/tmp", options);
+    json_t *tmpfs = json_pack("{s:s}", "/tmp", options);
+
+    /* Podman puts tmpfs there that programs may fill, and that no limit of size holds. */
+    for (size_t i = 0; facts->podman && i < ARRAY_LEN(podman_tmpfs); i++)
+        json_object_set_new(tmpfs, podman_tmpfs[i],
+                            json_string("rw,noexec,nosuid,nodev,mode=755,size=65536,notmpcopyup"));
+    return tmpfs;
 }
 
 static int add_mount(json_t *list, const char *source, const char *target, bool read_only)
@@ -149,8 +157,8 @@ static json_t *make_host(const struct engine_spec *spec, const struct engine_fac
     host = json_pack("{s:o, s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}",
                      "Mounts", mounts, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
                      "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "IpcMode", "private",
-                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits), "LogConfig", "Type",
-                     "none", "Config",
+                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits, facts), "LogConfig",
+                     "Type", "none", "Config",
                      /* The entry program is an init of its own. */
                      "Init", !spec->psandbox && spec->protocol == 0);
 
@@ -162,7 +170,7 @@ static json_t *make_host(const struct engine_spec *spec, const struct engine_fac
     add_network(host, spec);
     /* Its containers' root is the account of Podman, which owns the files: that account's id has to
      * be the same inside. */
-    if (facts->rootless_podman)
+    if (facts->podman && facts->rootless)
         json_object_set_new(host, "UsernsMode", json_string("keep-id"));
     return host;
 }

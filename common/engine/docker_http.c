@@ -391,7 +391,7 @@ static int look_at_podman(struct docker_http *h, struct err *e)
         h->facts = (struct engine_facts){0};
         return -1;
     }
-    h->facts.rootless_podman = json_get_bool(json_object_get(host, "security"), "rootless", 0);
+    h->facts.rootless = json_get_bool(json_object_get(host, "security"), "rootless", 0);
     return 0;
 }
 
@@ -410,7 +410,8 @@ int docker_http_ready(struct docker_http *h, struct err *e)
     }
     if (status < 0 || status >= 400 || choose_version(h, e) < 0)
         return -1;
-    return strncmp(h->seen_server, "Libpod/", 7) == 0 ? look_at_podman(h, e) : 0;
+    h->facts.podman = strncmp(h->seen_server, "Libpod/", 7) == 0;
+    return h->facts.podman ? look_at_podman(h, e) : 0;
 }
 
 int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,

@@ -232,7 +232,7 @@ void engine_runners_clear(struct engine_runners *r);
 /* About the engine: asked for once, then given to the engine objects of other processes. */
 struct engine_facts {
     char version[16]; /* of the API, "/v1.41"; "": not known, the first call asks */
-    bool rootless_podman;
+    bool podman, rootless;
 };
 
 /* Where the engine is, from the settings; "" = unset. */

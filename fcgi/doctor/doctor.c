@@ -88,7 +88,9 @@ static void look_at_engine(const struct look *l)
         const struct engine_facts *facts = engine->ops->facts(engine);
         findings_add(l->out, FINDING_OK, "engine", "", "answers with API %s%s",
                      facts->version + strspn(facts->version, "/v"),
-                     facts->rootless_podman ? ", rootless Podman" : "");
+                     !facts->podman    ? ""
+                     : facts->rootless ? ", Podman without root"
+                                       : ", Podman");
         look_at_images(l, &list);
     } else {
         findings_add(l->out, FINDING_WRONG, "engine",

@@ -196,7 +196,8 @@ static void a_podman_says_whether_it_is_rootless(void **state)
         struct err e = ERR_INIT;
 
         assert_int_equal(engine->ops->runners(engine, "*", &found, &e), 0);
-        assert_int_equal(engine->ops->facts(engine)->rootless_podman, cases[i].rootless);
+        assert_int_equal(engine->ops->facts(engine)->podman, cases[i].asked);
+        assert_int_equal(engine->ops->facts(engine)->rootless, cases[i].rootless);
         assert_string_equal(engine->ops->facts(engine)->version, "/v1.41");
         assert_int_equal(count(fake_engine_log(f), "/libpod/info"), cases[i].asked);
         engine_runners_clear(&found);

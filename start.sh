@@ -82,13 +82,14 @@ stop_all()
 {
     check_owner
     end_strays
-    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null; then
+    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null && ! podman_pid >/dev/null; then
         say "nothing of start.sh's is running (state folder: $state)"
         return
     fi
     stop_nginx
     stop_sandcgi
     stop_own_dockerd
+    stop_own_podman
 }
 
 # status_line NAME GOOD(yes|no) TEXT

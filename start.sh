@@ -74,6 +74,7 @@ bring_up()
         wait_for_answers
         say "sandcgi is running and up to date ($(seconds_since "$began")): $(front_url)/mcp, token: MCP_API_TOKEN in $env_file"
     fi
+    wait_for_limits
     (run_server doctor --quiet --nginx "$state/nginx") || true # prints what is wrong all the same
     flock -u 9
 }

@@ -446,6 +446,20 @@ test_engine_of_ordinary_user()
     matches "Docker is closed, no Podman" "$(within no_engine sudo)" "install podman uidmap.*the group docker, which makes you root"
 }
 
+# network_state ROOTLESS(yes|no): ensure_network with such an engine; the setting then, and that of .env.
+network_state()
+{
+    local rootless=$1
+    make_places
+    write_env_file >/dev/null
+    engine=$default_engine
+    engine_is_rootless() { [[ $rootless == yes ]]; }
+    have() { return 0; }
+    as_root() { :; }
+    ensure_network >/dev/null
+    printf '|%s|%s\n' "${SANDBOX_NETWORK:-}" "$(env_value SANDBOX_NETWORK)"
+}
+
 # podman_engine PROGRAMS…: start_podman with these programs, an account with a range of ids or none, and a Podman that ends at once.
 podman_engine()
 {
@@ -462,6 +476,42 @@ podman_engine()
     }
     HOME=$work XDG_RUNTIME_DIR=/run/user/1000 start_podman
     printf '%s\n' "$engine"
+}
+
+test_network_of_rootless_engine()
+{
+    rm -f "$work/env"
+    equal "an engine with root: the default stays" "$(within network_state no)" "||"
+    equal "a rootless one: no network, in .env, too" "$(within network_state yes)" "|none|none"
+    rm -f "$work/env"
+    equal "what the user has set stays" "$(SANDBOX_NETWORK=lan within network_state yes)" "|lan|"
+    rm -rf "$work/state" "$work/env"
+}
+
+# limits STATE…: wait_for_limits of a server whose status is that, one after the other.
+limits()
+{
+    local left=("$@")
+    make_places
+    engine=$default_engine
+    engine_is_rootless() { :; }
+    wait_until()
+    {
+        until limits_are_known; do
+            left=("${left[@]:1}")
+        done
+    }
+    run_server() { printf '{"limits":%s}\n' "${left[0]}"; }
+    wait_for_limits
+    printf '%s\n' "${#left[@]}"
+}
+
+test_limits()
+{
+    equal "doctor comes after the test of limits: they hold" "$(within limits '{"hold":false}' '{"hold":true}')" 1
+    equal "or do not" "$(within limits '{"hold":false}' '{"hold":false}' '{"hold":false,"lastError":"x"}' '{}')" 2
+    equal "no test is awaited where none is made" "$(SANDBOX_LIMITS_CHECK=trust within limits '{"hold":false}')" 1
+    rm -rf "$work/state"
 }
 
 test_podman()
@@ -524,7 +574,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine engine_of_ordinary_user page images disk; do
+for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine engine_of_ordinary_user podman network_of_rootless_engine limits page images disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

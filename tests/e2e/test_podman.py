@@ -17,7 +17,7 @@ import pool
 import procs
 import sites
 import warm
-from harness import IS_ROOT, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
+from harness import IS_ROOT, TOP, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
 from mcp import LEGACY, end_run
 from stdio import Stdio
 from test_engine import PLAIN, PLAIN_ENTRY
@@ -283,3 +283,24 @@ def _():
     check(held or "memory (SANDBOX_MEMORY)" in found["limits"]["text"], found["limits"])
     contains(site.log(), "limits: ")
     wait_until(lambda: not engine.api("GET", "/containers/json?all=1", path_to_socket=path), 10, "no container is left")
+
+
+@test("Podman of an ordinary account: runners/build.sh builds, proves and stamps an image with it", timeout=120)
+def _():
+    account, path = _rootless_service()
+    folder = new_folder("runners")
+    for name in ("runners", "common"):
+        shutil.copytree(f"{TOP}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("python", "typescript", "bash", "entry", "*.o", "*.so*"))
+    os.mkdir(f"{folder}/runners/tiny")
+    with open(f"{folder}/runners/tiny/Dockerfile", "w", encoding="ascii") as file:
+        file.write("FROM sandcgi-runner-bash:latest\nUSER 0\nRUN id -u >/built\nUSER 1000:1000\nLABEL sandbox.language=tiny sandbox.version=\n")
+    for place, _folders, names in os.walk(folder):
+        for one in (place, *(f"{place}/{name}" for name in names)):
+            os.chown(one, account.pw_uid, account.pw_gid)
+    engine.api("POST", "/images/sandcgi-runner-bash:latest/tag?repo=debian&tag=bookworm-slim", path_to_socket=path)  # the base is there
+    done = subprocess.run([f"{folder}/runners/build.sh", "tiny"], capture_output=True, text=True, check=False, user=account.pw_uid, group=account.pw_gid,
+                          extra_groups=[], env=sites.clean_environment() | {"DOCKER_HOST": f"unix://{path}", "HOME": account.pw_dir,
+                                                                            "XDG_RUNTIME_DIR": f"{account.pw_dir}/run", "TMPDIR": "/tmp"})
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    labels = engine.api("GET", "/images/sandcgi-runner-tiny:latest/json", path_to_socket=path)["Config"]["Labels"]
+    check(labels["sandbox.version"] and labels["sandbox.build"], labels)

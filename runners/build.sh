@@ -304,6 +304,15 @@ DOCKERFILE
     drop_replaced
 }
 
+# Podman without root copies an image for the ids of its account at the first container: better now than in the first run.
+copy_for_account() {
+    [[ ${account[0]} == --userns ]] || return 0
+    step "$1: copy for the ids of $(id -un)"
+    "${engine[@]}" run --rm --network none "${account[@]}" --entrypoint /bin/true "sandcgi-runner-$1:latest" >>"$log" 2>&1 </dev/null ||
+        fail_logged "no container of the image for $1 starts"
+    done_step
+}
+
 build_runner() {
     local language=$1 build
     build=$(fingerprint "$language")
@@ -315,6 +324,7 @@ build_runner() {
     build_unproved "$language"
     prove "$language"
     stamp "$language" "$build"
+    copy_for_account "$language"
 }
 
 main() {

@@ -74,6 +74,7 @@ bring_up()
         wait_for_answers
         say "sandcgi is running and up to date ($(seconds_since "$began")): $(front_url)/mcp, token: MCP_API_TOKEN in $env_file"
     fi
+    wait_for_limits
     (run_server doctor --quiet --nginx "$state/nginx") || true # prints what is wrong all the same
     flock -u 9
 }
@@ -82,13 +83,14 @@ stop_all()
 {
     check_owner
     end_strays
-    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null; then
+    if ! sandcgi_pid >/dev/null && ! nginx_pid >/dev/null && ! dockerd_pid >/dev/null && ! podman_pid >/dev/null; then
         say "nothing of start.sh's is running (state folder: $state)"
         return
     fi
     stop_nginx
     stop_sandcgi
     stop_own_dockerd
+    stop_own_podman
 }
 
 # status_line NAME GOOD(yes|no) TEXT

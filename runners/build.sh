@@ -20,6 +20,8 @@ readonly nss=$here/nss/libnss_sandbox.so.2
 languages=()
 engine=()
 build_args=()
+# Of the proof's container: an account as runs have it.
+account=(--user 1879048192:1879048192)
 work=
 log=
 started=0
@@ -36,7 +38,7 @@ Images that are up to date are skipped.
 
 Ends with 3 when the base image cannot be pulled and mmdebstrap, which makes it, is not installed.
 
-Uses docker (DOCKER_HOST is respected) or podman, whichever answers.
+Uses docker or podman, whichever answers. DOCKER_HOST is respected.
 USAGE
 }
 
@@ -93,24 +95,35 @@ parse_arguments() {
     fi
 }
 
+# use_podman COMMAND…: does it answer? Without root it has few ids; runs have that of its account. A network of their own would
+# need more programs: its builds have the machine's.
+use_podman() {
+    local rootless
+    command -v podman >/dev/null && rootless=$(timeout 60 "$@" info --format '{{.Host.Security.Rootless}}' 2>&1) || return 1
+    engine=("$@")
+    if [[ $rootless == *true ]]; then
+        account=(--userns keep-id --user "$(id -u):$(id -g)")
+        build_args+=(--network host)
+    fi
+}
+
 find_engine() {
-    local problem=
-    if command -v docker >/dev/null; then
-        if problem=$(timeout 20 docker version 2>&1 >/dev/null); then
-            engine=(docker)
-            # Without the buildx component only the classic builder works.
-            if ! docker buildx version >/dev/null 2>&1; then
-                export DOCKER_BUILDKIT=0
-                build_args+=(--force-rm)
-            fi
+    local url=${DOCKER_HOST:-} told=
+    if command -v docker >/dev/null && told=$(timeout 20 docker version 2>&1); then
+        # Podman's own client knows what docker does not ask for.
+        if [[ $url && $told == *'Podman Engine'* ]] && use_podman podman --url "$url"; then
             return
         fi
-    fi
-    if [[ -z ${DOCKER_HOST:-} ]] && command -v podman >/dev/null && timeout 20 podman info >/dev/null 2>&1; then
-        engine=(podman)
+        engine=(docker)
+        # Without the buildx component only the classic builder works.
+        if ! docker buildx version >/dev/null 2>&1; then
+            export DOCKER_BUILDKIT=0
+            build_args+=(--force-rm)
+        fi
         return
     fi
-    fail "no container engine answers${problem:+ ($(tail -n 1 <<<"$problem"))}: start docker or podman, or set DOCKER_HOST"
+    use_podman podman ${url:+--url "$url"} && return
+    fail "no container engine answers${told:+ ($(tail -n 1 <<<"$told"))}: start docker or podman, or set DOCKER_HOST"
 }
 
 image_exists() {
@@ -247,7 +260,7 @@ build_unproved() {
 prove() {
     local language=$1 status=0
     step "$language: prove"
-    timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only --user 1879048192:1879048192 \
+    timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only "${account[@]}" \
         --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
         --memory 256m --memory-swap 256m --cpus 0.5 --pids-limit 128 --log-driver none \
         --entrypoint /usr/local/lib/sandbox/prove "$(unproved "$language")" \
@@ -258,7 +271,8 @@ prove() {
         fail_logged "the proof of $language failed (exit $status): its image is not offered"
     fi
     done_step
-    sed 's/^/      not advertised: /' "$work/unproved"
+    # Podman without root says this of limits on cgroup v1.
+    sed -e '/^Resource limits are not supported/d' -e 's/^/      not advertised: /' "$work/unproved"
 }
 
 # Only what cannot break a label.
@@ -290,6 +304,15 @@ DOCKERFILE
     drop_replaced
 }
 
+# Podman without root copies an image for the ids of its account at the first container: better now than in the first run.
+copy_for_account() {
+    [[ ${account[0]} == --userns ]] || return 0
+    step "$1: copy for the ids of $(id -un)"
+    "${engine[@]}" run --rm --network none "${account[@]}" --entrypoint /bin/true "sandcgi-runner-$1:latest" >>"$log" 2>&1 </dev/null ||
+        fail_logged "no container of the image for $1 starts"
+    done_step
+}
+
 build_runner() {
     local language=$1 build
     build=$(fingerprint "$language")
@@ -301,6 +324,7 @@ build_runner() {
     build_unproved "$language"
     prove "$language"
     stamp "$language" "$build"
+    copy_for_account "$language"
 }
 
 main() {

@@ -108,8 +108,10 @@ static void list_runners(struct housekeeper *k)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->engine_is_lost = false;
     log_info("runners: %zu images", runners.n);
-    housekeeper_send(k, json_pack("{s:o, s:s}", "runners", runners_encode(&runners), "version",
-                                  k->engine->ops->version(k->engine)));
+    const struct engine_facts *facts = k->engine->ops->facts(k->engine);
+    housekeeper_send(k, json_pack("{s:o, s:s, s:b, s:b}", "runners", runners_encode(&runners),
+                                  "version", facts->version, "podman", facts->podman, "rootless",
+                                  facts->rootless));
     engine_runners_clear(&runners);
 }
 
@@ -339,7 +341,9 @@ static void runners_read(struct runners *runners, const struct broker_config *co
         snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
                  *runners->limits_error ? runners->limits_error
                                         : "the engine's limits are being tested");
-    snprintf(runners->version, sizeof runners->version, "%s", version ? version : "");
+    snprintf(runners->facts.version, sizeof runners->facts.version, "%s", version ? version : "");
+    runners->facts.podman = json_get_bool(message, "podman", 0);
+    runners->facts.rootless = json_get_bool(message, "rootless", 0);
     if (list) {
         engine_runners_clear(&runners->list);
         runners_decode(list, &runners->list);

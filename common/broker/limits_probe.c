@@ -32,7 +32,8 @@ static const struct trial {
 };
 
 /* The container may die of it: with small limits that is what should happen. */
-static int try(const struct spawner *s, const char *image, const struct trial *t, struct err *e)
+static int try(const struct spawner *s, const char *image, const struct trial *t, bool *out_holds,
+               struct err *e)
 {
     const char *const argv[] = {"sh", "-c", t->command};
     AUTO_PROBE struct probe p = {0};
@@ -50,15 +51,23 @@ static int try(const struct spawner *s, const char *image, const struct trial *t
     if (strncmp(buf_str(&out), t->begins, strlen(t->begins)) != 0)
         return err_set(e, ERR_PROTOCOL, "the test does not work in this engine's containers: %s",
                        died.text);
-    if (strstr(buf_str(&out) + strlen(t->begins), t->passed))
-        return err_set(e, ERR_REFUSED, "the engine does not bound %s; " ADVICE, t->limit);
+    *out_holds = !strstr(buf_str(&out) + strlen(t->begins), t->passed);
     return 0;
 }
 
 int limits_probe(const struct spawner *s, const char *image, struct err *e)
 {
-    for (size_t i = 0; i < ARRAY_LEN(trials); i++)
-        if (try(s, image, &trials[i], e) < 0)
+    AUTO_BUF struct buf missing = BUF_INIT(OUTPUT_MAX);
+
+    for (size_t i = 0; i < ARRAY_LEN(trials); i++) {
+        bool holds = false;
+
+        if (try(s, image, &trials[i], &holds, e) < 0)
             return -1;
-    return 0;
+        if (!holds)
+            buf_addf(&missing, "%s; ", trials[i].limit);
+    }
+    if (missing.len == 0)
+        return 0;
+    return err_set(e, ERR_REFUSED, "the engine does not bound %s" ADVICE, buf_str(&missing));
 }

@@ -7,6 +7,6 @@
 
 #include "common/broker/spawn.h"
 
-/* image: of any runner. -1: ERR_REFUSED and *e says which limit does not hold; otherwise why that
+/* image: of any runner. -1: ERR_REFUSED and *e says which limits do not hold; otherwise why that
  * could not be found out. Takes a second or two. */
 int limits_probe(const struct spawner *s, const char *image, struct err *e);

@@ -150,7 +150,7 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
     struct supervisor_start start = {
         .config = s->config,
         .root = s->root,
-        .version = s->runners->version,
+        .facts = s->runners->facts,
         .psandbox = kind == CHILD_PSANDBOX,
         .runner = spawn->runner,
         .head = spawn->head,

@@ -64,9 +64,9 @@ static bool docker_watch_drain(struct engine *engine)
     return false;
 }
 
-static const char *docker_version(struct engine *engine)
+static const struct engine_facts *docker_facts(struct engine *engine)
 {
-    return docker_http_version(((struct docker *)engine)->http);
+    return docker_http_facts(((struct docker *)engine)->http);
 }
 
 static void docker_free(struct engine *engine)
@@ -89,7 +89,7 @@ static const struct engine_ops docker_ops = {
     .limit_cpu = docker_limit_cpu,
     .next = docker_next,
     .finish = docker_finish,
-    .version = docker_version,
+    .facts = docker_facts,
     .exec = docker_exec,
     .read = docker_read,
     .control = docker_control,

@@ -87,7 +87,9 @@ static void add_limits(json_t *host, const struct engine_limits *l)
     json_object_set_new(host, "Ulimits", make_ulimits(l));
 }
 
-static json_t *make_tmpfs(const struct engine_limits *l)
+static const char *const podman_tmpfs[] = {"/run", "/var/tmp"};
+
+static json_t *make_tmpfs(const struct engine_limits *l, const struct engine_facts *facts)
 {
     /* Programs that compile to /tmp and run it are the point of a sandbox, so not noexec. */
     AUTO_FREE char *options = l->tmp_bytes
@@ -95,7 +97,13 @@ static json_t *make_tmpfs(const struct engine_limits *l)
                                                l->tmp_bytes)
                                   : mem_strdup("rw,exec,nosuid,nodev,mode=1777");
 
-    return json_pack("{s:s}", "/tmp", options);
+    json_t *tmpfs = json_pack("{s:s}", "/tmp", options);
+
+    /* Podman puts tmpfs there that programs may fill, and that no limit of size holds. */
+    for (size_t i = 0; facts->podman && i < ARRAY_LEN(podman_tmpfs); i++)
+        json_object_set_new(tmpfs, podman_tmpfs[i],
+                            json_string("rw,noexec,nosuid,nodev,mode=755,size=65536,notmpcopyup"));
+    return tmpfs;
 }
 
 static int add_mount(json_t *list, const char *source, const char *target, bool read_only)
@@ -139,7 +147,7 @@ static void add_network(json_t *host, const struct engine_spec *spec)
         json_object_set(host, "Dns", dns);
 }
 
-static json_t *make_host(const struct engine_spec *spec)
+static json_t *make_host(const struct engine_spec *spec, const struct engine_facts *facts)
 {
     json_t *mounts = make_mounts(spec);
     json_t *host;
@@ -149,8 +157,8 @@ static json_t *make_host(const struct engine_spec *spec)
     host = json_pack("{s:o, s:b, s:b, s:b, s:[s], s:[s], s:s, s:i, s:o, s:{s:s, s:{}}, s:b}",
                      "Mounts", mounts, "AutoRemove", 0, "Privileged", 0, "ReadonlyRootfs", 1,
                      "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "IpcMode", "private",
-                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits), "LogConfig", "Type",
-                     "none", "Config",
+                     "ShmSize", SHM_BYTES, "Tmpfs", make_tmpfs(&spec->limits, facts), "LogConfig",
+                     "Type", "none", "Config",
                      /* The entry program is an init of its own. */
                      "Init", !spec->psandbox && spec->protocol == 0);
 
@@ -160,10 +168,14 @@ static json_t *make_host(const struct engine_spec *spec)
     if (spec->runtime && *spec->runtime)
         json_object_set_new(host, "Runtime", json_string(spec->runtime));
     add_network(host, spec);
+    /* Its containers' root is the account of Podman, which owns the files: that account's id has to
+     * be the same inside. */
+    if (facts->podman && facts->rootless)
+        json_object_set_new(host, "UsernsMode", json_string("keep-id"));
     return host;
 }
 
-static json_t *make_config(const struct engine_spec *spec)
+static json_t *make_config(const struct engine_spec *spec, const struct engine_facts *facts)
 {
     AUTO_FREE char *deadline = mem_printf("%" PRId64, spec->deadline_unix);
     json_t *config = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:b, s:{s:s, s:s, s:s, "
@@ -172,7 +184,7 @@ static json_t *make_config(const struct engine_spec *spec)
                                "Tty", 0, "OpenStdin", 1, "StdinOnce", 1, "AttachStdin", 1,
                                "AttachStdout", 1, "AttachStderr", 1, "Labels", LABEL_MANAGED,
                                "true", LABEL_INSTANCE, spec->instance, LABEL_RUN, spec->run_id,
-                               LABEL_DEADLINE, deadline, "HostConfig", make_host(spec));
+                               LABEL_DEADLINE, deadline, "HostConfig", make_host(spec, facts));
 
     if (!config)
         return NULL;
@@ -250,13 +262,14 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
     return spec->psandbox ? check_psandbox(spec, e) : 0;
 }
 
-int container_body(const struct engine_spec *spec, struct buf *out, struct err *e)
+int container_body(const struct engine_spec *spec, const struct engine_facts *facts,
+                   struct buf *out, struct err *e)
 {
     json_auto_t *config = NULL;
 
     if (check_spec(spec, e) < 0)
         return -1;
-    config = make_config(spec);
+    config = make_config(spec, facts);
     if (!config)
         return err_set(e, ERR_INVALID, "the container's description is not valid UTF-8");
     if (spec->psandbox) { /* nothing that the image would run by itself */

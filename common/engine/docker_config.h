@@ -29,9 +29,10 @@ extern const struct container_network {
     const char *name, *bridge;
 } container_networks[];
 
-/* Appends the JSON body of POST /containers/create. ERR_INVALID when the spec lacks or breaks
- * something. */
-int container_body(const struct engine_spec *spec, struct buf *out, struct err *e);
+/* Appends the JSON body of POST /containers/create to an engine of which facts are true.
+ * ERR_INVALID when the spec lacks or breaks something. */
+int container_body(const struct engine_spec *spec, const struct engine_facts *facts,
+                   struct buf *out, struct err *e);
 
 /* Sets CpuPeriod and CpuQuota; cpu_milli 0: neither. */
 void container_add_cpu(json_t *to, uint64_t cpu_milli);

@@ -100,7 +100,7 @@ static int container_create(struct docker *d, const struct engine_spec *spec, st
     AUTO_FREE char *path = NULL;
     int status;
 
-    if (container_body(spec, &body, e) < 0)
+    if (container_body(spec, docker_http_facts(d->http), &body, e) < 0)
         return -1;
     d->container.image = mem_strdup(spec->image_name ? spec->image_name : spec->image);
     d->container.name = mem_printf(CONTAINER_NAME_PREFIX "%s", spec->run_id);

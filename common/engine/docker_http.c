@@ -21,6 +21,10 @@
 #define WAIT_MS   1000 /* libcurl wakes up by itself when a timeout of its own is nearer */
 #define WORDS_MAX 300  /* of an engine's message that go into an error */
 
+/* It looks for programs meanwhile. */
+#define PODMAN_INFO_MS  10000
+#define PODMAN_INFO_MAX ((size_t)256 * 1024)
+
 #define DEFAULT_HOST "unix:///var/run/docker.sock"
 
 /* Where the engine listens, in the form that libcurl wants. */
@@ -39,8 +43,9 @@ struct docker_http {
     struct docker_attend attend;
     struct curl_slist *headers;
     char why[CURL_ERROR_SIZE];
-    char version[16];      /* "/v1.41"; "" = not agreed on yet */
-    char seen_version[16]; /* the Api-Version header of the last reply */
+    struct engine_facts facts; /* version "": not agreed on yet */
+    char seen_version[16];     /* the Api-Version header of the last reply */
+    char seen_server[16];      /* the beginning of its Server header */
 };
 
 /* ---- the address ---- */
@@ -166,23 +171,27 @@ static size_t take_body(char *data, size_t one, size_t len, void *ctx)
     return buf_ok(out) ? len : 0;
 }
 
-static size_t take_header(char *data, size_t one, size_t len, void *ctx)
+/* The value of the header line data, if that is the header name ("Server:"); cut to what fits. */
+static void take_value(const char *data, size_t len, const char *name, char *out, size_t cap)
 {
-    static const char name[] = "Api-Version:";
-    struct docker_http *h = ctx;
-    size_t from = sizeof name - 1, to = len;
+    size_t from = strlen(name), to = len;
 
-    (void)one;
     if (len <= from || strncasecmp(data, name, from) != 0)
-        return len;
+        return;
     while (from < to && (data[from] == ' ' || data[from] == '\t'))
         from++;
     while (to > from && (unsigned char)data[to - 1] <= ' ')
         to--;
-    if (to - from < sizeof h->seen_version) {
-        memcpy(h->seen_version, data + from, to - from);
-        h->seen_version[to - from] = '\0';
-    }
+    snprintf(out, cap, "%.*s", (int)(to - from), data + from);
+}
+
+static size_t take_header(char *data, size_t one, size_t len, void *ctx)
+{
+    struct docker_http *h = ctx;
+
+    (void)one;
+    take_value(data, len, "Api-Version:", h->seen_version, sizeof h->seen_version);
+    take_value(data, len, "Server:", h->seen_server, sizeof h->seen_server);
     return len;
 }
 
@@ -230,8 +239,7 @@ struct docker_http *docker_http_new(const struct engine_address *address, struct
         docker_http_free(h);
         return NULL;
     }
-    if (address->version)
-        snprintf(h->version, sizeof h->version, "%s", address->version);
+    h->facts = address->facts;
     if (docker_http_set_up()) {
         h->curl = curl_easy_init();
         h->multi = curl_multi_init();
@@ -263,9 +271,9 @@ struct docker_attend *docker_http_attend(struct docker_http *h)
     return &h->attend;
 }
 
-const char *docker_http_version(const struct docker_http *h)
+const struct engine_facts *docker_http_facts(const struct docker_http *h)
 {
-    return h->version;
+    return &h->facts;
 }
 
 /* The error of a failed transfer. */
@@ -277,7 +285,7 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
     if (out && !buf_ok(out))
         return err_set(e, ERR_LIMIT, "the container engine's reply is over %zu bytes", out->max);
     /* An engine that comes back may be another version. */
-    h->version[0] = '\0';
+    h->facts = (struct engine_facts){0};
     return err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s",
                    h->address.host, why);
 }
@@ -362,7 +370,28 @@ static int choose_version(struct docker_http *h, struct err *e)
                        h->address.host, (int)minor, DOCKER_API_MINOR_LO);
     if (minor > DOCKER_API_MINOR_HI)
         minor = DOCKER_API_MINOR_HI;
-    snprintf(h->version, sizeof h->version, "/v1.%d", (int)minor);
+    snprintf(h->facts.version, sizeof h->facts.version, "/v1.%d", (int)minor);
+    return 0;
+}
+
+/* Podman's own API says it, the one that is compatible with Docker's does not. A Podman that does
+ * not let that one be read is taken for root's. */
+static int look_at_podman(struct docker_http *h, struct err *e)
+{
+    AUTO_BUF struct buf reply = BUF_INIT(PODMAN_INFO_MAX);
+    AUTO_FREE char *path = mem_printf("%s/libpod/info", h->facts.version);
+    struct err unread = ERR_INIT;
+    int status = http_request(h, "GET", path, NULL, PODMAN_INFO_MS, &reply, e);
+    json_auto_t *info = status == 200
+                            ? json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, &unread)
+                            : NULL;
+    const json_t *host = json_object_get(info, "host");
+
+    if (status < 0) {
+        h->facts = (struct engine_facts){0};
+        return -1;
+    }
+    h->facts.rootless = json_get_bool(json_object_get(host, "security"), "rootless", 0);
     return 0;
 }
 
@@ -371,15 +400,18 @@ int docker_http_ready(struct docker_http *h, struct err *e)
     AUTO_BUF struct buf reply = BUF_INIT(4096);
     int status;
 
-    if (h->version[0])
+    if (h->facts.version[0])
         return 0;
-    h->seen_version[0] = '\0';
+    h->seen_version[0] = h->seen_server[0] = '\0';
     status = http_request(h, "GET", "/_ping", NULL, 5000, &reply, e);
-    if (docker_http_check(status, reply.data, reply.len, e) == 0)
-        return choose_version(h, e);
-    if (status >= 400)
+    if (status >= 400) {
+        docker_http_check(status, reply.data, reply.len, e);
         e->kind = ERR_UNAVAILABLE;
-    return -1;
+    }
+    if (status < 0 || status >= 400 || choose_version(h, e) < 0)
+        return -1;
+    h->facts.podman = strncmp(h->seen_server, "Libpod/", 7) == 0;
+    return h->facts.podman ? look_at_podman(h, e) : 0;
 }
 
 int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,
@@ -389,7 +421,7 @@ int docker_http_call(struct docker_http *h, const char *method, const char *path
 
     if (docker_http_ready(h, e) < 0)
         return -1;
-    versioned = mem_printf("%s%s", h->version, path);
+    versioned = mem_printf("%s%s", h->facts.version, path);
     int status = http_request(h, method, versioned, body, timeout_ms, out, e);
     metrics_add(METRIC_ENGINE_CALLS,
                 status < 0      ? "result=\"none\""

@@ -51,10 +51,11 @@ void docker_http_free(struct docker_http *h);
  * to its end when the caller cancels. */
 struct docker_attend *docker_http_attend(struct docker_http *h);
 
-/* Agrees on the version if that is still to do; ERR_UNAVAILABLE without an answer. */
+/* Agrees on the version if that is still to do, and finds out the other facts; ERR_UNAVAILABLE
+ * without an answer. */
 int docker_http_ready(struct docker_http *h, struct err *e);
-/* "/v1.41" once ready; "" before. */
-const char *docker_http_version(const struct docker_http *h);
+/* All zero before it is ready. Borrowed. */
+const struct engine_facts *docker_http_facts(const struct docker_http *h);
 
 /*
  * Sends method to path ("/containers/…", without the version) with an optional JSON body and reads

@@ -270,7 +270,7 @@ struct docker_stream *docker_stream_open(struct docker_http *h, const char *meth
     if (docker_http_ready(h, e) < 0)
         return NULL;
     request = mem_printf("%s %s%s HTTP/1.1\r\nHost: docker\r\nUser-Agent: sandcgi\r\n%s\r\n",
-                         method, docker_http_version(h), path,
+                         method, docker_http_facts(h)->version, path,
                          upgrade ? "Connection: Upgrade\r\nUpgrade: tcp\r\n"
                                    "Content-Type: text/plain\r\nContent-Length: 0\r\n"
                                  : "");

@@ -189,8 +189,8 @@ struct engine_ops {
     int (*next)(struct engine *, struct err *);
     /* Removes the container, if there is one. */
     void (*finish)(struct engine *);
-    /* The version of the API that was agreed on, "" as long as no call has been made. Borrowed. */
-    const char *(*version)(struct engine *);
+    /* What its calls have found out; all zero as long as no call has been made. Borrowed. */
+    const struct engine_facts *(*facts)(struct engine *);
     /*
      * The next six talk with the container. All but pause only send or take what is possible at
      * once. ERR_LOST: there is no container (any more).
@@ -234,13 +234,19 @@ struct engine {
 
 void engine_runners_clear(struct engine_runners *r);
 
+/* About the engine: asked for once, then given to the engine objects of other processes. */
+struct engine_facts {
+    char version[16]; /* of the API, "/v1.41"; "": not known, the first call asks */
+    bool podman, rootless;
+};
+
 /* Where the engine is, from the settings; "" = unset. */
 struct engine_address {
     const char *host; /* unix:///path, tcp://host:port; "" = unix:///var/run/docker.sock */
     bool tls_verify;
-    const char *cert_path; /* directory with ca.pem, cert.pem, key.pem */
-    const char *version;   /* what another engine object has agreed on (ops->version); NULL or "":
-                              the first call asks. An outdated one makes calls fail. */
+    const char *cert_path;     /* directory with ca.pem, cert.pem, key.pem */
+    struct engine_facts facts; /* of another engine object (ops->facts), or all zero. Outdated ones
+                                  make calls fail. */
 };
 
 /* Does once what each forked process would do again, in a millisecond of its start. */

@@ -310,7 +310,7 @@ json_t *job_status(struct job *job, struct err *e)
                   "startedAt", started, "uptimeS", started ? clock_unix_s() - started : 0, "disk",
                   disk_new(world), "keptResults", count_results(world->root), "sandboxes",
                   (json_int_t)children_count(world->children, is_psandbox, NULL), "engineApi",
-                  world->runners->version, "limits", "hold", world->runners->limits_hold,
+                  world->runners->facts.version, "limits", "hold", world->runners->limits_hold,
                   "lastError", *no_limits ? no_limits : NULL));
     return status;
 }

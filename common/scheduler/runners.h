@@ -8,11 +8,11 @@
 
 struct runners {
     struct engine_runners list;
-    char version[16];                                 /* of the engine's API; "": unknown */
+    struct engine_facts facts;
     char engine_error[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "": it
                                                          can be */
     bool limits_hold;       /* of containers; false: not tested yet, too */
-    char limits_error[300]; /* why not, or why it is not known; "": they do, or not tested */
+    char limits_error[400]; /* why not, or why it is not known; "": they do, or not tested */
     bool network_tested[NETWORK_TIERS];
     /* Why no program may have a network of the tier; "": it may. */
     char network_error[NETWORK_TIERS][200];

@@ -91,7 +91,7 @@ bool container_open(struct container *c, const struct supervisor_start *start,
     struct engine_address address = start->config->engine;
     struct err e = ERR_INIT;
 
-    address.version = start->version;
+    address.facts = start->facts;
     *c = (struct container){.start = start, .ops = ops, .lock_fd = -1};
     waiters_init(&c->waiters, &c->channel.loop, ops->on_waiter);
     if (channel_open(&c->channel, start->channel, &ops->channel, c, &e) == 0)

@@ -29,10 +29,10 @@ struct supervisor_start {
     const struct sandbox_root *root;
     bool psandbox;                      /* what it is forked to be: else a run's supervisor */
     const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
-    const char *version;                /* of the engine's API; "" unknown */
-    char container_id[RUN_ID_LEN + 1];  /* its lock and label; also the id of its first run, or of a
-                                           persistent sandbox */
-    int channel;                        /* to the main process; taken over */
+    struct engine_facts facts;
+    char container_id[RUN_ID_LEN + 1]; /* its lock and label; also the id of its first run, or of a
+                                          persistent sandbox */
+    int channel;                       /* to the main process; taken over */
     const json_t *head; /* of the call that it is forked for; NULL: a warm container */
     int connection;     /* that call's caller, its body unread; taken over; -1: none */
     /* Of a run's supervisor. */

@@ -85,8 +85,12 @@ static void look_at_engine(const struct look *l)
     struct engine *engine = docker_engine_new(&l->s->engine, &e);
 
     if (engine && engine->ops->runners(engine, l->s->images, &list, &e) == 0) {
-        findings_add(l->out, FINDING_OK, "engine", "", "answers with API %s",
-                     engine->ops->version(engine) + strspn(engine->ops->version(engine), "/v"));
+        const struct engine_facts *facts = engine->ops->facts(engine);
+        findings_add(l->out, FINDING_OK, "engine", "", "answers with API %s%s",
+                     facts->version + strspn(facts->version, "/v"),
+                     !facts->podman    ? ""
+                     : facts->rootless ? ", Podman without root"
+                                       : ", Podman");
         look_at_images(l, &list);
     } else {
         findings_add(l->out, FINDING_WRONG, "engine",

@@ -52,25 +52,63 @@ docker_is_closed()
     [[ -S $socket && ! -w $socket ]]
 }
 
-# Of an ordinary user: a Docker socket without permission, and a Podman that does not run, are no missing engine.
+# Of an ordinary user without Podman: a Docker socket without permission is no missing engine.
 check_engine_permission()
 {
-    local closed='' start
     is_ordinary_user || return 0
-    start="systemctl --user start podman.socket (without systemd: podman system service --time=0 unix://$(podman_socket) &)"
     if docker_is_closed; then
-        closed="Docker is here but you may not use it. "
-    fi
-    if have podman; then
-        die "${closed}Podman is here and needs no rights of root. Start its service, then call start.sh again: $start"
-    fi
-    if [[ -n $closed ]]; then
-        die "${closed}Install Podman, which needs no rights of root (sudo apt-get install podman), and start its service: $start." \
+        die "Docker is here but you may not use it. Install Podman, which needs no rights of root (sudo apt-get install podman uidmap)." \
             "Or join the group docker, which makes you root on this machine (sudo usermod -aG docker $(id -un)), and log in again. Then call start.sh again"
     fi
     if ! have sudo; then
-        die "there is no container engine, and you can install none: ask for the package podman, start its service, and call start.sh again: $start"
+        die "there is no container engine, and you can install none: ask for the packages podman and uidmap, and call start.sh again"
     fi
+}
+
+has_podman()
+{
+    is_ordinary_user && have podman
+}
+
+has_ids()
+{
+    grep -qsE "^($(id -un)|$(id -u)):" /etc/subuid
+}
+
+# Sets engine to the ordinary user's Podman: that of systemd, else one of start.sh's own.
+start_podman()
+{
+    have newuidmap || die "Podman needs newuidmap to run without rights of root; install it and call start.sh again: sudo apt-get install uidmap"
+    has_ids ||
+        die "Podman without rights of root needs a range of ids for $(id -un); give it one and call start.sh again:" \
+            "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un)"
+    engine=unix://$(podman_socket)
+    if systemctl --user start podman.socket >>"$log_file" 2>&1 && engine_answers "$engine"; then
+        return
+    fi
+    engine=unix://$own_podman_socket
+    start_own_podman
+}
+
+start_own_podman()
+{
+    local store=${XDG_DATA_HOME:-$HOME/.local/share}/containers driver=()
+    # Without a choice of the user's, Podman of Debian 12 copies the whole image for each container.
+    if [[ ! -e ${XDG_CONFIG_HOME:-$HOME/.config}/containers/storage.conf && ! -e /etc/containers/storage.conf && ! -d $store/storage/vfs-containers ]]; then
+        driver=(--storage-driver overlay)
+    fi
+    rm -f "$own_podman_socket"
+    setsid podman "${driver[@]}" system service --time=0 "unix://$own_podman_socket" >>"$log_dir/podman.log" 2>&1 </dev/null 9>&- &
+    printf '%s\n' "$!" | write_file 0644 "$podman_pid_file"
+    disown 2>>"$log_file" || true # it may have ended
+    step "waiting for Podman" wait_until 20 podman_settles
+    engine_answers "unix://$own_podman_socket" || die "Podman does not start: $(tail -n 1 "$log_dir/podman.log"); the log is $log_dir/podman.log"
+}
+
+# It answers, or has ended.
+podman_settles()
+{
+    engine_answers "unix://$own_podman_socket" || ! podman_pid >/dev/null
 }
 
 start_dockerd()
@@ -103,10 +141,15 @@ ensure_engine()
     local named
     named=$(setting DOCKER_HOST '')
     if [[ -n $named && $named != "$default_engine" ]]; then
+        [[ $named != "unix://$own_podman_socket" ]] || engine_answers "$named" || start_own_podman
         engine_answers "$named" ||
             die "the engine at DOCKER_HOST=$named does not answer; start it, or take DOCKER_HOST out of $env_file and the environment"
         engine=$named
-    elif ! engine=$(find_engine); then
+    elif engine=$(find_engine); then
+        :
+    elif has_podman; then
+        start_podman
+    else
         check_engine_permission
         bring_up_docker
         engine=$default_engine
@@ -123,7 +166,21 @@ ensure_engine()
 
 engine_is_rootless()
 {
-    curl -sf --max-time 5 --unix-socket "${engine#unix://}" http://localhost/info | jq -e '.SecurityOptions[]? | select(test("rootless"))' >/dev/null 2>&1
+    local ask=(curl -sf --max-time 20 --unix-socket "${engine#unix://}")
+    "${ask[@]}" http://localhost/info | jq -e '.SecurityOptions[]? | select(test("rootless"))' >/dev/null 2>&1 ||
+        "${ask[@]}" http://localhost/v1.40/libpod/info | jq -e '.host.security.rootless' >/dev/null 2>&1
+}
+
+limits_are_known()
+{
+    run_server status --json 2>>"$log_file" | jq -e '.limits | .hold or .lastError' >/dev/null
+}
+
+# A rootless engine may bound nothing. The server's test of that ends some seconds after its start, and doctor tells the result.
+wait_for_limits()
+{
+    [[ $engine == unix://* && $(setting SANDBOX_LIMITS_CHECK warn) != trust ]] && engine_is_rootless || return 0
+    wait_until 30 limits_are_known || true
 }
 
 # The firewall rules of SANDBOX_NETWORK. The server tests them itself, and refuses a network without them.
@@ -131,7 +188,11 @@ ensure_network()
 {
     local rules=$project/nginx/setup/network.sh dns
     [[ $(setting SANDBOX_NETWORK public) != none && $engine == unix://* ]] || return 0
-    if engine_is_rootless; then
+    if engine_is_rootless && [[ -z $(setting SANDBOX_NETWORK '') ]]; then
+        export SANDBOX_NETWORK=none
+        note_settings start.sh SANDBOX_NETWORK
+        say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/README.md, Network)"
+    elif engine_is_rootless; then
         say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/README.md, Network)"
     elif ((EUID != 0)) && ! { have sudo && sudo -n true 2>/dev/null; }; then
         say "  programs get a network only with firewall rules, once after each boot: sudo $rules install"
@@ -186,6 +247,21 @@ count_images()
 dockerd_pid()
 {
     pid_from "$dockerd_pid_file" dockerd "$dockerd_pid_file"
+}
+
+podman_pid()
+{
+    pid_from "$podman_pid_file" podman "$own_podman_socket"
+}
+
+stop_own_podman()
+{
+    local pid
+    pid=$(podman_pid) || return 0
+    kill "$pid"
+    wait_gone 20 "$pid" || say "  podman (process $pid) takes long to stop; see $log_dir/podman.log"
+    rm -f "$podman_pid_file" "$own_podman_socket"
+    say "  stopped the Podman service that start.sh had started"
 }
 
 stop_own_dockerd()

@@ -26,6 +26,8 @@ choose_places()
     sandcgi_pid_file=$run_dir/sandcgi.pid
     nginx_pid_file=$run_dir/nginx.pid
     dockerd_pid_file=$run_dir/dockerd.pid
+    podman_pid_file=$run_dir/podman.pid
+    own_podman_socket=$run_dir/podman.sock
 }
 
 # A state folder belongs to one settings file, and so to one clone: its server is never taken over, stopped or shown by another.

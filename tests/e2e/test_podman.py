@@ -1,7 +1,10 @@
 """Podman by its Docker-compatible API: the same runs, the same results."""
+import contextlib
 import functools
 import http.client
+import json
 import os
+import pwd
 import secrets
 import shutil
 import signal
@@ -14,8 +17,9 @@ import pool
 import procs
 import sites
 import warm
-from harness import IS_ROOT, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
-from mcp import end_run
+from harness import IS_ROOT, TOP, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
+from mcp import LEGACY, end_run
+from stdio import Stdio
 from test_engine import PLAIN, PLAIN_ENTRY
 
 # crun knows pure cgroup v1 and pure v2; on a hybrid machine the v2 half is hidden from it. Podman gives every container
@@ -51,6 +55,17 @@ def _runtime_options(folder):
     return f"--runtime {wrapper}"
 
 
+def _answers(process, path):
+    """Waits until the service answers; False: it has ended."""
+    def settled():
+        try:
+            return process.poll() is not None or engine.api("GET", "/_ping", path_to_socket=path) is not None
+        except OSError:
+            return False
+    wait_until(settled, 20, "podman's service answers")
+    return process.poll() is None
+
+
 @functools.cache
 def _service():
     """(path of the API's socket, None), or (None, why there is none)."""
@@ -67,18 +82,56 @@ def _service():
                                    env=sites.clean_environment())
     at_end(procs.end, process)
 
-    def answers():
-        try:
-            return process.poll() is not None or engine.api("GET", "/_ping", path_to_socket=path) is not None
-        except OSError:
-            return False
-    wait_until(answers, 20, "podman's service answers")
-    if process.poll() is not None:
+    if not _answers(process, path):
         with open(log, encoding="utf-8", errors="replace") as file:
             return None, "podman's service does not start: " + file.read()[-300:].strip()
     for image in ("sandcgi-runner-bash:latest", "sandcgi-runner-python:latest"):
         _load(path, image)
     return path, None
+
+
+# Of an ordinary account, whose Podman has no rights of root.
+ROOTLESS = """
+mount --make-rprivate /
+if [ -d /sys/fs/cgroup/unified ]; then umount /sys/fs/cgroup/unified; fi
+exec setpriv --reuid "$1" --regid "$2" --clear-groups --pdeathsig TERM podman --cgroup-manager cgroupfs --events-backend file \
+    system service --time=0 "unix://$3"
+"""
+
+
+def _end_account(name, home, service):
+    procs.end(service)
+    with contextlib.suppress(OSError, ValueError), open(f"{home}/run/libpod/tmp/pause.pid", encoding="ascii") as file:
+        os.kill(int(file.read()), signal.SIGKILL)  # it keeps the account's user namespace
+    subprocess.run(["userdel", "--force", name], check=False, capture_output=True)
+
+
+@functools.cache
+def _rootless_service():
+    """(account, path of the API's socket) of an account that is made for it, and has the runner for Bash."""
+    if not IS_ROOT:
+        raise Skip("needs root to make an account")
+    for program, package in (("podman", "podman"), ("newuidmap", "uidmap")):
+        if not shutil.which(program):
+            raise Skip(f"{package} is not installed")
+    name, home = "sandcgi" + secrets.token_hex(3), new_folder("rootless")
+    subprocess.run(["useradd", "--no-create-home", "--home-dir", home, name], check=True, capture_output=True)
+    account = pwd.getpwnam(name)
+    os.mkdir(f"{home}/run", 0o700)
+    for folder in (home, f"{home}/run"):
+        os.chown(folder, account.pw_uid, account.pw_gid)
+    path, log = f"{home}/podman.sock", f"{home}/service.log"
+    with open(log, "wb") as out:
+        process = subprocess.Popen(["unshare", "-m", "bash", "-c", ROOTLESS, "podman", str(account.pw_uid), str(account.pw_gid), path], cwd=home,
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                   env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": home, "XDG_RUNTIME_DIR": f"{home}/run",
+                                        "STORAGE_DRIVER": "overlay"})
+    at_end(_end_account, name, home, process)
+    if not _answers(process, path):
+        with open(log, encoding="utf-8", errors="replace") as file:
+            raise Skip("a rootless podman does not start: " + file.read()[-300:].strip())
+    _load(path, "sandcgi-runner-bash:latest")
+    return account, path
 
 
 def _load(path, image):
@@ -194,3 +247,60 @@ def _():
     pool.wait_for(site, 2, language="python", sandbox="")
     site.stop()
     wait_until(lambda: not _left(), 20, "no container is left")
+
+
+@test("Podman of an ordinary account: that account's server runs programs, owns their files, and tells which limits do not hold", timeout=120)
+def _():
+    account, path = _rootless_service()
+    site = sites.own({"DOCKER_HOST": f"unix://{path}", "SANDCGI_USER": None, "SANDCGI_LISTEN_GROUP": None, "SANDBOX_MEMORY": "64m",
+                      "SANDBOX_LIMITS_CHECK": "warn"}, start=False)
+    for folder, _folders, names in os.walk(site.folder):
+        for one in (folder, *(f"{folder}/{name}" for name in names)):
+            os.chown(one, account.pw_uid, account.pw_gid)
+    as_account = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    site.start_server(**as_account)
+
+    def ask(*command):
+        done = subprocess.run([site.binary, *command, "--config", site.config, "--json"], capture_output=True, text=True, check=False,
+                              env=site.tool_environment(), **as_account)
+        return json.loads(done.stdout or "{}")
+    limits = wait_until(lambda: (found := ask("status").get("limits", {})) and (found["hold"] or found.get("lastError")) and found, 30, "limits are tried")
+    client = Stdio(site.config, **as_account)
+    client.initialize(LEGACY[-1])
+
+    def run(code):
+        return client.result("tools/call", {"name": "run_code", "arguments": {"language": "bash", "code": code}})["structuredContent"]
+    result = run("echo made >file; stat -c %u:%g file; id -u; touch /run/x /var/tmp/x || true; grep CapEff /proc/self/status; ls /sys/class/net")
+    equal(result["stdout"], f"{account.pw_uid}:{account.pw_gid}\n{account.pw_uid}\nCapEff:\t0000000000000000\nlo\n", result["stderr"])
+    equal(result["stderr"].count("Permission denied"), 2, result["stderr"])
+    made = [f"{folder}/file" for folder, _folders, names in os.walk(site.root) if "file" in names]
+    equal([(os.stat(one).st_uid, os.stat(one).st_gid) for one in made], [(account.pw_uid, account.pw_gid)])
+    held = run("head -c 160M /dev/zero | tail -c 160M | wc -c")["stdout"] != "167772160\n"
+    check(not (limits["hold"] and not held), "memory is said to be bounded")
+    found = {one["about"]: one for one in ask("doctor")["findings"]}
+    contains(found["engine"]["text"], "Podman without root")
+    equal(found["limits"]["state"], "ok" if limits["hold"] else "wrong")
+    check(held or "memory (SANDBOX_MEMORY)" in found["limits"]["text"], found["limits"])
+    contains(site.log(), "limits: ")
+    wait_until(lambda: not engine.api("GET", "/containers/json?all=1", path_to_socket=path), 10, "no container is left")
+
+
+@test("Podman of an ordinary account: runners/build.sh builds, proves and stamps an image with it", timeout=120)
+def _():
+    account, path = _rootless_service()
+    folder = new_folder("runners")
+    for name in ("runners", "common"):
+        shutil.copytree(f"{TOP}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("python", "typescript", "bash", "entry", "*.o", "*.so*"))
+    os.mkdir(f"{folder}/runners/tiny")
+    with open(f"{folder}/runners/tiny/Dockerfile", "w", encoding="ascii") as file:
+        file.write("FROM sandcgi-runner-bash:latest\nUSER 0\nRUN id -u >/built\nUSER 1000:1000\nLABEL sandbox.language=tiny sandbox.version=\n")
+    for place, _folders, names in os.walk(folder):
+        for one in (place, *(f"{place}/{name}" for name in names)):
+            os.chown(one, account.pw_uid, account.pw_gid)
+    engine.api("POST", "/images/sandcgi-runner-bash:latest/tag?repo=debian&tag=bookworm-slim", path_to_socket=path)  # the base is there
+    done = subprocess.run([f"{folder}/runners/build.sh", "tiny"], capture_output=True, text=True, check=False, user=account.pw_uid, group=account.pw_gid,
+                          extra_groups=[], env=sites.clean_environment() | {"DOCKER_HOST": f"unix://{path}", "HOME": account.pw_dir,
+                                                                            "XDG_RUNTIME_DIR": f"{account.pw_dir}/run", "TMPDIR": "/tmp"})
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    labels = engine.api("GET", "/images/sandcgi-runner-tiny:latest/json", path_to_socket=path)["Config"]["Labels"]
+    check(labels["sandbox.version"] and labels["sandbox.build"], labels)

@@ -369,10 +369,11 @@ static void make_container(struct docker_http *h, const char *of, const char *ru
     struct live_run l = live(BASH, "");
     struct err e = ERR_INIT;
 
+    CHECK(docker_http_ready(h, &e) == 0);
     l.spec.instance = of;
     l.spec.run_id = run_id;
     l.spec.deadline_unix = 5;
-    CHECK(container_body(&l.spec, &body, &e) == 0);
+    CHECK(container_body(&l.spec, docker_http_facts(h), &body, &e) == 0);
     CHECK(docker_http_call(h, "POST", path, buf_str(&body), 30000, &reply, &e) == 201);
     live_clear(&l);
 }

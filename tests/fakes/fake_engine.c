@@ -187,9 +187,11 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
                 take_input(s, fd, r);
             return;
         }
-        answer = mem_printf("HTTP/1.1 %d X\r\nApi-Version: %s\r\nContent-Length: %zu\r\n\r\n%s",
+        answer = mem_printf("HTTP/1.1 %d X\r\nApi-Version: %s\r\nServer: %s\r\n"
+                            "Content-Length: %zu\r\n\r\n%s",
                             r->status, r->version ? r->version : "1.41",
-                            r->status == 204 ? 0 : strlen(body), r->status == 204 ? "" : body);
+                            r->server ? r->server : "Docker", r->status == 204 ? 0 : strlen(body),
+                            r->status == 204 ? "" : body);
         write_all(fd, answer, strlen(answer));
     }
 }

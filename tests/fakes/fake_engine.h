@@ -20,6 +20,7 @@ struct fake_reply {
     int status;
     const char *body;    /* NULL: "" */
     const char *version; /* Api-Version header; NULL: 1.41 */
+    const char *server;  /* Server header; NULL: Docker */
     /* After a 101: */
     const char *stream; /* raw bytes sent then */
     size_t stream_len;

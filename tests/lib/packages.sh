@@ -40,6 +40,7 @@ spawn-fcgi      spawn-fcgi                              one of the front ends
 apache2-bin     apache2                                 another web server
 lighttpd        lighttpd                                another web server
 podman          podman                                  the other engine
+uidmap          newuidmap                               the other engine without root
 prometheus      promtool                                metrics and alert rules
 catatonit       catatonit                               init for Podman
 python3-h2      /usr/lib/python3/dist-packages/h2       HTTP/2 of a tunnel

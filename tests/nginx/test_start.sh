@@ -327,13 +327,20 @@ engine_state()
     find_engine() { [[ -n $found ]] && printf '%s' "$found"; }
     bring_up_docker() { echo installed; }
     check_engine_permission() { :; }
+    has_podman() { [[ -n $podman_there ]]; }
+    start_podman() { engine=unix:///run/user/1000/podman/podman.sock; }
+    start_own_podman()
+    {
+        echo started
+        answering=unix://$own_podman_socket
+    }
     ensure_engine
     printf '%s|%s|%s\n' "$engine" "${DOCKER_HOST:-}" "$(env_value DOCKER_HOST)"
 }
 
 test_engine()
 {
-    local answering='' found=''
+    local answering='' found='' podman_there=''
     rm -f "$work/env"
     found=unix:///var/run/docker.sock
     equal "the default engine is not noted" "$(within engine_state | tail -n 1)" "unix:///var/run/docker.sock||"
@@ -345,6 +352,12 @@ test_engine()
     answering=$found found=''
     equal "and used again later" "$(within engine_state | tail -n 1)" "$answering|$answering|$answering"
     equal "it is noted once" "$(grep -c ^DOCKER_HOST "$work/env")" 1
+    rm -f "$work/env"
+    answering='' podman_there=yes found=unix:///run/user/1000/podman/podman.sock
+    equal "an ordinary user's Podman is started rather than Docker installed" "$(found='' within engine_state | tail -n 1)" "$found|$found|$found"
+    rm -f "$work/env"
+    found=unix://$work/state/run/podman.sock
+    equal "start.sh's own Podman is started again" "$(DOCKER_HOST=$found within engine_state | sed -n '1p;$p' | xargs)" "started $found|$found|$found"
     rm -f "$work/env"
 }
 
@@ -427,14 +440,90 @@ no_engine()
 test_engine_of_ordinary_user()
 {
     local docker_closed=''
-    matches "Podman is there" "$(within no_engine podman sudo)" "Podman is here.*systemctl --user start podman.socket .*unix:///run/user/1000/podman/podman.sock"
-    equal "without Docker nothing is said of it" "$(within no_engine podman | grep -c Docker)" 0
     equal "nothing, with sudo: Docker is installed" "$(within no_engine sudo)" "goes on"
-    matches "nothing, without sudo" "$(within no_engine)" "no container engine.*ask for the package podman"
+    matches "nothing, without sudo" "$(within no_engine)" "no container engine.*ask for the packages podman and uidmap"
     docker_closed=1
-    matches "Docker is closed, Podman is there" "$(within no_engine podman sudo)" "may not use it. Podman is here"
-    equal "then the group docker is not advised" "$(within no_engine podman sudo | grep -c usermod)" 0
-    matches "Docker is closed, no Podman" "$(within no_engine sudo)" "install podman.*the group docker, which makes you root"
+    matches "Docker is closed, no Podman" "$(within no_engine sudo)" "install podman uidmap.*the group docker, which makes you root"
+}
+
+# network_state ROOTLESS(yes|no): ensure_network with such an engine; the setting then, and that of .env.
+network_state()
+{
+    local rootless=$1
+    make_places
+    write_env_file >/dev/null
+    engine=$default_engine
+    engine_is_rootless() { [[ $rootless == yes ]]; }
+    have() { return 0; }
+    as_root() { :; }
+    ensure_network >/dev/null
+    printf '|%s|%s\n' "${SANDBOX_NETWORK:-}" "$(env_value SANDBOX_NETWORK)"
+}
+
+# podman_engine PROGRAMS…: start_podman with these programs, an account with a range of ids or none, and a Podman that ends at once.
+podman_engine()
+{
+    local programs=" $* "
+    make_places
+    have() { [[ $programs == *" $1 "* ]]; }
+    has_ids() { [[ $programs == *" ids "* ]]; }
+    engine_answers() { [[ $1 == "$answering" ]]; }
+    systemctl() { [[ $programs == *" systemctl "* ]]; }
+    setsid()
+    {
+        printf '%s\n' "$*"
+        echo "no such driver" >&2
+    }
+    HOME=$work XDG_RUNTIME_DIR=/run/user/1000 start_podman
+    printf '%s\n' "$engine"
+}
+
+test_network_of_rootless_engine()
+{
+    rm -f "$work/env"
+    equal "an engine with root: the default stays" "$(within network_state no)" "||"
+    equal "a rootless one: no network, in .env, too" "$(within network_state yes)" "|none|none"
+    rm -f "$work/env"
+    equal "what the user has set stays" "$(SANDBOX_NETWORK=lan within network_state yes)" "|lan|"
+    rm -rf "$work/state" "$work/env"
+}
+
+# limits STATE…: wait_for_limits of a server whose status is that, one after the other.
+limits()
+{
+    local left=("$@")
+    make_places
+    engine=$default_engine
+    engine_is_rootless() { :; }
+    wait_until()
+    {
+        until limits_are_known; do
+            left=("${left[@]:1}")
+        done
+    }
+    run_server() { printf '{"limits":%s}\n' "${left[0]}"; }
+    wait_for_limits
+    printf '%s\n' "${#left[@]}"
+}
+
+test_limits()
+{
+    equal "doctor comes after the test of limits: they hold" "$(within limits '{"hold":false}' '{"hold":true}')" 1
+    equal "or do not" "$(within limits '{"hold":false}' '{"hold":false}' '{"hold":false,"lastError":"x"}' '{}')" 2
+    equal "no test is awaited where none is made" "$(SANDBOX_LIMITS_CHECK=trust within limits '{"hold":false}')" 1
+    rm -rf "$work/state"
+}
+
+test_podman()
+{
+    local answering=''
+    matches "Podman needs newuidmap" "$(within podman_engine ids)" "needs newuidmap.*install uidmap"
+    matches "and a range of ids" "$(within podman_engine newuidmap)" "needs a range of ids.*usermod --add-subuids"
+    matches "one that ends at once: its reason" "$(within podman_engine newuidmap ids)" "Podman does not start: no such driver; the log is"
+    matches "it is asked for overlay where the user has not chosen" "$(cat "$work/state/log/podman.log")" "^podman --storage-driver overlay system service .*/state/run/podman.sock"
+    answering=unix:///run/user/1000/podman/podman.sock
+    equal "systemd's is taken first" "$(within podman_engine newuidmap ids systemctl)" "$answering"
+    rm -rf "$work/state"
 }
 
 # disk_state MOUNT-STATUS: ensure_disk with a mount that ends so; then what lies beside SANDBOX_ROOT.
@@ -485,7 +574,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine engine_of_ordinary_user page images disk; do
+for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine engine_of_ordinary_user podman network_of_rootless_engine limits page images disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

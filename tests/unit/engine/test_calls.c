@@ -147,11 +147,11 @@ static void a_version_that_another_agreed_on_is_not_asked_for_again(void **state
     struct err e = ERR_INIT;
 
     (void)state;
-    assert_string_equal(first->ops->version(first), "");
+    assert_string_equal(first->ops->facts(first)->version, "");
     assert_int_equal(first->ops->runners(first, "*", &found, &e), 0);
     engine_runners_clear(&found);
     struct engine_address address = {.host = fake_engine_host(f),
-                                     .version = first->ops->version(first)};
+                                     .facts = *first->ops->facts(first)};
     struct engine *second = docker_engine_new(&address, &e);
     assert_non_null(second);
     assert_int_equal(second->ops->runners(second, "*", &found, &e), 0);
@@ -160,6 +160,50 @@ static void a_version_that_another_agreed_on_is_not_asked_for_again(void **state
     second->ops->free(second);
     first->ops->free(first);
     fake_engine_stop(f);
+}
+
+#define PODMAN(libpod_status, libpod_info)                                                         \
+    {                                                                                              \
+        {.match = "GET /_ping", .status = 200, .server = "Libpod/4.3.1 (linux)"},                  \
+            {.match = "GET /v1.41/libpod/info", .status = (libpod_status), .body = (libpod_info)}, \
+            {.match = "GET /v1.41/", .status = 200, .body = "[]"}, END                             \
+    }
+
+/* Docker is not asked; a Podman whose own API is closed is taken for root's. */
+static void a_podman_says_whether_it_is_rootless(void **state)
+{
+    static const struct {
+        struct fake_reply table[4];
+        int asked;
+        bool rootless;
+    } cases[] = {
+        {{{.match = "GET /_ping", .status = 200},
+          {.match = "GET /v1.41/", .status = 200, .body = "[]"},
+          END},
+         0,
+         false},
+        {PODMAN(200, "{\"host\":{\"security\":{\"rootless\":true}}}"), 1, true},
+        {PODMAN(200, "{\"host\":{\"security\":{\"rootless\":false}}}"), 1, false},
+        {PODMAN(200, "[]"), 1, false},
+        {PODMAN(403, "no"), 1, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fake_engine *f = fake_engine_start(cases[i].table);
+        struct engine *engine = connect_to(f);
+        struct engine_runners found = {0};
+        struct err e = ERR_INIT;
+
+        assert_int_equal(engine->ops->runners(engine, "*", &found, &e), 0);
+        assert_int_equal(engine->ops->facts(engine)->podman, cases[i].asked);
+        assert_int_equal(engine->ops->facts(engine)->rootless, cases[i].rootless);
+        assert_string_equal(engine->ops->facts(engine)->version, "/v1.41");
+        assert_int_equal(count(fake_engine_log(f), "/libpod/info"), cases[i].asked);
+        engine_runners_clear(&found);
+        engine->ops->free(engine);
+        fake_engine_stop(f);
+    }
 }
 
 static bool passed(void *ctx, const char *run_id, int64_t deadline)
@@ -311,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_network_is_made_once),
         cmocka_unit_test(the_version_is_the_best_that_both_know),
         cmocka_unit_test(a_version_that_another_agreed_on_is_not_asked_for_again),
+        cmocka_unit_test(a_podman_says_whether_it_is_rootless),
         cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
         cmocka_unit_test(wrong_addresses_are_refused),
         cmocka_unit_test(only_own_containers_are_reaped),

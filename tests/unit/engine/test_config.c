@@ -19,6 +19,8 @@
 
 static const char *const env[] = {"FILE_BASE_URL=https://localhost:8443/files/ab/", "A=b"};
 
+static const struct engine_facts docker = {.version = "/v1.41"};
+
 static const struct engine_spec usual = {
     .image = "sandcgi-runner-python:latest",
     .protocol = 2,
@@ -61,7 +63,7 @@ static json_t *make(const struct engine_spec *spec)
     AUTO_BUF struct buf body = BUF_INIT(65536);
     struct err e = ERR_INIT;
 
-    if (container_body(spec, &body, &e) < 0)
+    if (container_body(spec, &docker, &body, &e) < 0)
         fail_msg("%s", e.text);
     return json_parse(body.data, body.len, JSON_MAX_DEPTH, &e);
 }
@@ -106,7 +108,7 @@ static void an_installation_has_the_golden_shape(void **state)
     spec.index_path = "/srv/sandboxes/.index/r1";
     check_golden(&spec, "container-install");
     spec.index_path = "/srv,/x";
-    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     assert_int_equal(e.kind, ERR_INVALID);
 }
 
@@ -140,13 +142,13 @@ static void the_sandbox_is_mounted_at_plain_places_only(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(container_alias_ok(bad[i]));
     spec.psandbox = true;
-    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     spec.helpers_path = "/with,comma";
-    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     spec.helpers_path = "/tools";
-    assert_int_equal(container_body(&spec, &body, &e), 0);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), 0);
     spec.alias = "/proc";
-    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     assert_int_equal(e.kind, ERR_INVALID);
 }
 
@@ -188,20 +190,49 @@ static void specs_that_would_break_the_shape_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         spec.data_path = paths[i];
-        assert_int_equal(container_body(&spec, &body, &e), -1);
+        assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
         assert_int_equal(e.kind, ERR_INVALID);
     }
     spec = usual;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         spec.run_id = ids[i];
-        assert_int_equal(container_body(&spec, &body, &e), -1);
+        assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     }
     spec = usual;
     spec.image = "";
-    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     spec = usual;
     spec.data_path = "/bad\xff";
-    assert_int_equal(container_body(&spec, &body, &e), -1);
+    assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
+}
+
+/* The account of a rootless Podman owns the files: its id is the same inside. Docker does not know
+ * that. What Podman would add for programs to fill is closed. */
+static void podman_gets_settings_of_its_own(void **state)
+{
+    static const struct {
+        struct engine_facts facts;
+        const char *mode;
+        size_t n_tmpfs;
+    } cases[] = {
+        {{"/v1.41", false, false}, "none", 1},
+        {{"/v1.41", true, false}, "none", 3},
+        {{"/v1.41", true, true}, "keep-id", 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf body = BUF_INIT(65536);
+        struct err e = ERR_INIT;
+
+        assert_int_equal(container_body(&usual, &cases[i].facts, &body, &e), 0);
+        json_auto_t *config = json_parse(body.data, body.len, JSON_MAX_DEPTH, &e);
+        const json_t *host = json_object_get(config, "HostConfig");
+        const char *mode = json_get_string(host, "UsernsMode");
+
+        assert_string_equal(mode ? mode : "none", cases[i].mode);
+        assert_int_equal(json_object_size(json_object_get(host, "Tmpfs")), cases[i].n_tmpfs);
+    }
 }
 
 static void ids_from_the_engine_are_checked(void **state)
@@ -226,6 +257,7 @@ int main(void)
         cmocka_unit_test(the_sandbox_is_mounted_at_plain_places_only),
         cmocka_unit_test(odd_limits_stay_within_what_engines_accept),
         cmocka_unit_test(specs_that_would_break_the_shape_are_refused),
+        cmocka_unit_test(podman_gets_settings_of_its_own),
         cmocka_unit_test(ids_from_the_engine_are_checked),
     };
 

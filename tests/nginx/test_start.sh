@@ -254,6 +254,7 @@ ensure_with_fake_apt()
     apt-get() { echo "apt-get $*" >>"$work/apt"; }
     env() { echo "env $*" >>"$work/apt"; }
     ensure_packages
+    install_packages mmdebstrap
 }
 
 test_packages()
@@ -262,6 +263,7 @@ test_packages()
     matches "no apt: says what to install" "$(within ensure_without_apt)" "install these.*: jq"
     within ensure_with_fake_apt >/dev/null
     matches "apt: installs just that" "$(cat "$work/apt")" "install -y --no-install-recommends nginx-light jq"
+    equal "the lists are read once" "$(grep -c update "$work/apt")" 1
 }
 
 own_pid()

@@ -16,7 +16,8 @@ usage: ./start.sh [--foreground | --stop | --status | --help]
 
 Without an option: installs what is missing (apt; sudo if you are not root), builds, finds or installs a container engine,
 makes the runner images, a .env with random secrets and a certificate, starts nginx and sandcgi on loopback, and runs a
-first program. Called again it changes only what is out of date.
+first program. On a new machine the server answers as soon as it can run bash; Python, the other images and the page follow.
+Called again it changes only what is out of date.
 
   --foreground   the same in the foreground: shows the logs; Ctrl-C stops everything
   --stop         stops what start.sh started (not an engine that was there before)
@@ -38,10 +39,72 @@ take_lock()
     flock -n 9 || { say "  another start.sh is running; waiting for it" && flock 9; }
 }
 
+# When start.sh ends early: what it builds ends, what answers stays.
+on_exit()
+{
+    end_image_builder
+    [[ -z $answers_with ]] || printf 'start.sh: the server still answers at %s/mcp and runs %s. %s\n' "$(front_url)" "$answers_with" \
+        "./start.sh makes what is missing; ./start.sh --stop stops the server." >&2
+}
+
+# What the server needs beside an image.
+prepare_server()
+{
+    finish_build
+    ensure_account
+    ensure_sandbox_root
+    check_settings
+    sync_token
+    write_file_key
+}
+
+# On a new machine: the image that is made fastest, the server, and then the rest.
+bring_up_by_and_by()
+{
+    ensure_images bash
+    prepare_server
+    take_earlier_page
+    render_nginx
+    bring_up_services || true
+    wait_for_answers
+    run_first_program bash
+    say "  the server answers at $(front_url)/mcp; the other images and the page follow"
+    answers_with=bash
+    begin_page
+    ensure_images python
+    finish_page
+    render_nginx
+    bring_up_services || true
+    wait_for_answers
+    run_first_program python
+    answers_with="bash and python"
+    ensure_images
+    answers_with=
+    print_ending
+}
+
+# Where there are images, of now or earlier: all that is new is taken up in one step.
+bring_up_at_once()
+{
+    begin_page
+    ensure_images
+    prepare_server
+    finish_page
+    render_nginx
+    if bring_up_services; then
+        wait_for_answers
+        run_first_program python
+        print_ending
+    else
+        wait_for_answers
+        say "sandcgi is running and up to date ($(seconds_since "$start_ms")): $(front_url)/mcp, token: MCP_API_TOKEN in $env_file"
+    fi
+}
+
 bring_up()
 {
-    local began
-    began=$(now_ms)
+    start_ms=$(now_ms) answers_with=
+    trap on_exit EXIT
     check_owner
     make_places
     take_lock
@@ -55,24 +118,11 @@ bring_up()
     ensure_certificate
     begin_build
     ensure_engine
-    begin_page
     ensure_network
-    ensure_images
-    finish_build
-    ensure_account
-    ensure_sandbox_root
-    check_settings
-    sync_token
-    write_file_key
-    finish_page
-    render_nginx
-    if bring_up_services; then
-        wait_for_answers
-        run_first_program
-        print_ending
+    if image_is_there python; then
+        bring_up_at_once
     else
-        wait_for_answers
-        say "sandcgi is running and up to date ($(seconds_since "$began")): $(front_url)/mcp, token: MCP_API_TOKEN in $env_file"
+        bring_up_by_and_by
     fi
     wait_for_limits
     (run_server doctor --quiet --nginx "$state/nginx") || true # prints what is wrong all the same
@@ -148,7 +198,7 @@ show_status()
 stop_on_signals()
 {
     tail_pid=
-    trap 'printf "\n"; [[ -z $tail_pid ]] || kill "$tail_pid" 2>/dev/null || true; stop_all; exit 0' INT TERM HUP
+    trap 'printf "\n"; [[ -z $tail_pid ]] || kill "$tail_pid" 2>/dev/null || true; answers_with=; stop_all; exit 0' INT TERM HUP
 }
 
 run_in_foreground()
@@ -171,7 +221,10 @@ main()
     PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # Debian keeps nginx there, and users' paths do not
     choose_places
     case ${1:-} in
-    '') bring_up ;;
+    '')
+        trap 'die "interrupted; call it again, it goes on with what is missing"' INT TERM HUP
+        bring_up
+        ;;
     --foreground)
         stop_on_signals
         bring_up

@@ -3,23 +3,29 @@
 
 readonly default_engine=unix:///var/run/docker.sock
 
-# engine_answers URL
-engine_answers()
+# engine_get URL PATH [CURL OPTIONS…]
+engine_get()
 {
-    local url=$1 options=(-sf -o /dev/null --max-time 5) certs
+    local url=$1 path=$2 options=(-sf --max-time 5 "${@:3}") certs
     case $url in
-    unix://*) curl "${options[@]}" --unix-socket "${url#unix://}" http://localhost/_ping ;;
+    unix://*) curl "${options[@]}" --unix-socket "${url#unix://}" "http://localhost$path" ;;
     tcp://*)
         if [[ $(setting DOCKER_TLS_VERIFY '') =~ ^(1|true|yes|on)$ ]]; then
             certs=$(setting DOCKER_CERT_PATH "$HOME/.docker")
             curl "${options[@]}" --cacert "$certs/ca.pem" --cert "$certs/cert.pem" --key "$certs/key.pem" \
-                "https://${url#tcp://}/_ping"
+                "https://${url#tcp://}$path"
         else
-            curl "${options[@]}" "http://${url#tcp://}/_ping"
+            curl "${options[@]}" "http://${url#tcp://}$path"
         fi
         ;;
     *) return 1 ;;
     esac
+}
+
+# engine_answers URL
+engine_answers()
+{
+    engine_get "$1" /_ping -o /dev/null
 }
 
 # The socket of the user's own Podman.
@@ -166,9 +172,8 @@ ensure_engine()
 
 engine_is_rootless()
 {
-    local ask=(curl -sf --max-time 20 --unix-socket "${engine#unix://}")
-    "${ask[@]}" http://localhost/info | jq -e '.SecurityOptions[]? | select(test("rootless"))' >/dev/null 2>&1 ||
-        "${ask[@]}" http://localhost/v1.40/libpod/info | jq -e '.host.security.rootless' >/dev/null 2>&1
+    engine_get "$engine" /info --max-time 20 | jq -e '.SecurityOptions[]? | select(test("rootless"))' >/dev/null 2>&1 ||
+        engine_get "$engine" /v1.40/libpod/info --max-time 20 | jq -e '.host.security.rootless' >/dev/null 2>&1
 }
 
 limits_are_known()
@@ -215,32 +220,57 @@ have_installable()
     apt-cache show "$1" 2>/dev/null | grep -q "^Package: $1\$"
 }
 
-run_image_builder()
+# build_images [LANGUAGE…]
+build_images()
 {
     # shellcheck disable=SC2094 # both append
-    "$project/runners/build.sh" 2>>"$log_file" | tee -a "$log_file"
+    "$project/runners/build.sh" "$@" 2>>"$log_file" | tee -a "$log_file"
 }
 
-# The builder finds out whether the base image can be neither found nor pulled: mmdebstrap is needed only then.
+# The same in a process group of its own, so that a signal to start.sh need not wait for a build, and ends it.
+run_image_builder()
+{
+    local status=0
+    set -m
+    build_images "$@" </dev/null &
+    builder_group=$!
+    set +m
+    wait "$builder_group" || status=$?
+    builder_group=
+    return "$status"
+}
+
+end_image_builder()
+{
+    [[ -z ${builder_group:-} ]] || kill -TERM -- "-$builder_group" 2>/dev/null || true
+}
+
+# ensure_images [LANGUAGE…]: these, or all. The builder finds out whether the base image can be neither found nor pulled:
+# mmdebstrap is needed only then.
 ensure_images()
 {
     local status=0
     ensure_engine_client
     printf '\n== runner images\n' >>"$log_file"
-    run_image_builder || status=$?
+    run_image_builder "$@" || status=$?
     if ((status == 3)); then
         install_packages mmdebstrap
         status=0
-        run_image_builder || status=$?
+        run_image_builder "$@" || status=$?
     fi
-    ((status == 0)) || die "the runner images could not be made: $(grep '^runners: ' "$log_file" | tail -n 1 | cut -c10-); see $log_file"
+    ((status == 0)) || die "the runner images could not be made: $(grep -o 'runners: .*' "$log_file" | tail -n 1 | cut -c10-); see $log_file"
+}
+
+# image_is_there LANGUAGE: its runner image, new or old.
+image_is_there()
+{
+    engine_get "$engine" "/images/sandcgi-runner-$1:latest/json" -o /dev/null
 }
 
 # Prints the number of runner images; nothing if the engine does not answer.
 count_images()
 {
-    [[ $engine == unix://* ]] || return 0
-    curl -sfG --max-time 5 --unix-socket "${engine#unix://}" http://localhost/images/json \
+    engine_get "$engine" /images/json -G \
         --data-urlencode 'filters={"label":["sandbox.runner=true"],"dangling":["false"]}' | jq 'length' 2>/dev/null || true
 }
 

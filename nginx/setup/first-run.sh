@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# Runs a first program through nginx, and prints the next steps.
+# Runs the first programs through nginx, and prints the next steps.
 
 # Under a name that the certificate is for.
 front_url()
@@ -55,18 +55,29 @@ wait_for_answers()
     wait_until 10 tools_answer || die "tools/list is not answered through $(front_url)/mcp/api; see $sandcgi_log and $log_dir/nginx-error.log"
 }
 
+# offers LANGUAGE: the server has found its image.
+offers()
+{
+    call_json '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"list_runners","arguments":{}}}' |
+        jq -e --arg language "$1" 'any(.result.structuredContent.languages[]; .language == $language)' >/dev/null 2>&1
+}
+
+# run_first_program python|bash; start_ms is the time of the start.
 run_first_program()
 {
-    local answer began
+    local language=$1 code='print(6 * 7)' answer began
+    # shellcheck disable=SC2016 # the program expands it
+    [[ $language != bash ]] || code='echo $((6 * 7))'
+    wait_until 30 offers "$language" || die "the server does not find the image sandcgi-runner-$language; see SANDBOX_IMAGES in $env_file, and $sandcgi_log"
     began=$(now_ms)
-    printf '  %-44s ' "running a first program (python)"
+    printf '  %-44s ' "first program ($language)"
     answer=$(call_json '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":
-        {"conversationId":"start","language":"python","code":"print(6 * 7)"}}}') || answer=
+        {"conversationId":"start","language":"'"$language"'","code":"'"$code"'"}}}') || answer=
     if [[ $(jq -r '.result.structuredContent.stdout' 2>/dev/null <<<"$answer") != 42 ]]; then
         printf ' failed\n'
         die "the program did not print 42 but: $(head -c 600 <<<"$answer" | tr '\n' ' '); see $sandcgi_log"
     fi
-    printf ' %s\n' "$(seconds_since "$began")"
+    printf ' %s, %s after the start\n' "$(seconds_since "$began")" "$(seconds_since "$start_ms")"
 }
 
 # Commands that work as pasted, from any folder.

@@ -50,12 +50,19 @@ install_packages()
     fi
     [[ " $* " != *" nginx-light "* ]] || with_nginx=yes
     [[ $with_nginx == no ]] || keep_system_nginx_off mask
-    step "reading the package lists" as_root apt-get -o DPkg::Lock::Timeout=300 update ||
-        say "  (package lists could not be read; trying with the old ones)"
+    read_package_lists || say "  (package lists could not be read; trying with the old ones)"
     step "installing $(wc -w <<<"$*") packages" as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@" ||
         die "the packages could not be installed; see $log_file, or install them yourself: apt-get install $*"
     [[ $with_nginx == no ]] || keep_system_nginx_off unmask
+}
+
+# Once in a call.
+read_package_lists()
+{
+    [[ -z ${package_lists:-} ]] || return 0
+    step "reading the package lists" as_root apt-get -o DPkg::Lock::Timeout=300 update || return 1
+    package_lists=yes
 }
 
 # Debian's package starts an nginx on port 80; it is not wanted.

@@ -48,11 +48,25 @@ begin_page()
     page_pid=$!
 }
 
+# Prints the page's folder; fails where none is wanted.
+page_folder()
+{
+    local where
+    where=$(setting NGINX_PAGE true)
+    [[ $where != true ]] || where=$state/page
+    [[ $where == /* ]] && printf '%s' "$where"
+}
+
+# Sets page_dir until finish_page does: to the page of an earlier call.
+take_earlier_page()
+{
+    page_dir=$(page_folder) && [[ -e $page_dir/index.html ]] || page_dir=
+}
+
 # Sets page_dir: the page's folder, or "" where it cannot be made or is not wanted.
 finish_page()
 {
-    page_dir=$(setting NGINX_PAGE true)
-    [[ $page_dir == /* ]] || page_dir=$state/page
+    page_dir=$(page_folder) || page_dir=
     wait "$page_pid" || page_dir=
     cat "$page_out"
     rm -f "$page_out"
@@ -81,7 +95,7 @@ page_is_made()
     elif ! step "making the page" make_page "$state/page"; then
         say "  (no page at /: npm or the bundler failed; see $log_file, $instead)"
     else
-        return
+        return 0
     fi
     return 1
 }

@@ -23,6 +23,7 @@ def _():
     equal(status, 0, f"exit status; output: {output[-2500:]}")
     contains(output, f"https://localhost:{house.https_port}")
     contains(output, f"http://localhost:{house.http_port}")
+    check(f"http://localhost:{house.http_port}/\n" in output or "(no page at /: " in output, "neither the page nor why there is none")
     contains(output, "MCP_API_TOKEN")
     check(house.setting("MCP_API_TOKEN") not in output, "the token itself is printed")
     check(output.count("curl") >= 1, "no command to paste")

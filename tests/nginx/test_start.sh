@@ -254,6 +254,7 @@ ensure_with_fake_apt()
     apt-get() { echo "apt-get $*" >>"$work/apt"; }
     env() { echo "env $*" >>"$work/apt"; }
     ensure_packages
+    install_packages mmdebstrap
 }
 
 test_packages()
@@ -262,6 +263,7 @@ test_packages()
     matches "no apt: says what to install" "$(within ensure_without_apt)" "install these.*: jq"
     within ensure_with_fake_apt >/dev/null
     matches "apt: installs just that" "$(cat "$work/apt")" "install -y --no-install-recommends nginx-light jq"
+    equal "the lists are read once" "$(grep -c update "$work/apt")" 1
 }
 
 own_pid()
@@ -372,7 +374,7 @@ images()
     {
         local status=${left[0]}
         left=("${left[@]:1}")
-        ((status == 0)) || printf 'runners: no base\n' >>"$log_file"
+        ((status == 0)) || printf '  bash: build    runners: no base\n failed\n' >>"$log_file" # two writers
         return "$status"
     }
     ensure_images
@@ -407,8 +409,34 @@ page()
     echo "at=$page_dir"
 }
 
+# made_page: where the page is when it has been made now.
+made_page()
+{
+    make_places
+    have() { :; }
+    page_is_shipped() { return 1; }
+    node_is_new_enough() { :; }
+    make_page() { mkdir "$1"; }
+    begin_page
+    finish_page >/dev/null
+    echo "at=$page_dir"
+}
+
+# earlier_page VALUE: where the page is with that NGINX_PAGE before this call has made it.
+earlier_page()
+{
+    export NGINX_PAGE=$1
+    take_earlier_page
+    echo "at=$page_dir"
+}
+
 test_page()
 {
+    equal "no page of an earlier call" "$(within earlier_page true)" "at="
+    equal "a page that is made is there at once" "$(within made_page)" "at=$work/state/page"
+    touch "$work/state/page/index.html"
+    equal "it is there for the next call" "$(within earlier_page true)" "at=$work/state/page"
+    equal "unless it is not wanted any more" "$(within earlier_page false)" "at="
     equal "NGINX_PAGE=false leaves the page out" "$(within page false | xargs)" "at="
     equal "a folder is the page that was made" "$(within page /srv/page | xargs)" "at=/srv/page"
     matches "without npm one line says why there is no page" "$(within page true | xargs)" "^\(no page at /: npm is missing; .*\) at=$"
@@ -423,6 +451,130 @@ test_images()
     equal "the program is built beside" "$(within build 0 | xargs)" "meanwhile built on"
     equal "a failed build ends it" "$(within build 1 | xargs)" "meanwhile built"
     rm -rf "$work/state"
+}
+
+# Stand-ins for the steps of a start; those that count say their names. $there tells for which language there is an image,
+# $unmade which one cannot be made ("all": the last step), $interrupted at which one a signal comes; $changed is
+# bring_up_services' status.
+stand_in()
+{
+    local step
+    for step in take_lock ensure_packages write_env_file derive_settings remember_choices note_places end_strays check_ports_free \
+        ensure_certificate ensure_engine ensure_engine_client ensure_network ensure_account ensure_sandbox_root check_settings \
+        sync_token write_file_key take_earlier_page render_nginx wait_for_answers run_server flock; do
+        eval "$step() { :; }"
+    done
+    for step in begin_build finish_build begin_page finish_page run_first_program print_ending stop_all; do
+        eval "$step() { echo $step \"\$@\"; }"
+    done
+    check_owner() { start_pid=$BASHPID; }
+    image_is_there() { [[ $1 == "$there" ]]; }
+    front_url() { printf https://here; }
+    bring_up_services()
+    {
+        echo services
+        return "$changed"
+    }
+    build_images()
+    {
+        echo images "$@"
+        [[ ${1:-all} != "$unmade" ]] || return 1
+        [[ ${1:-all} == "$interrupted" ]] || return 0
+        sleep 300 &
+        echo $! >"$work/builder"
+        wait_until 20 waits "$start_pid"
+        kill -TERM "$start_pid"
+        wait
+    }
+}
+
+waits()
+{
+    grep -q '^State:.S' "/proc/$1/status"
+}
+
+# start [OPTION]: start.sh with these stand-ins; then its status.
+start()
+{
+    local status=0
+    stand_in
+    main "$@" &
+    wait $! || status=$?
+    echo "status $status"
+}
+
+# the_builder_ends: what the builder had started when the signal came is gone.
+the_builder_ends()
+{
+    wait_gone 20 "$(cat "$work/builder")" && echo gone
+}
+
+test_order()
+{
+    local there='' unmade='' interrupted='' changed=0 goes_on="start.sh: the server still answers at https://here/mcp and runs"
+    equal "a new machine: a program in bash runs before the other images are made" "$(within start | xargs)" \
+        "begin_build images bash finish_build services run_first_program bash the server answers at https://here/mcp; the other images and the page follow \
+begin_page images python finish_page services run_first_program python images print_ending status 0"
+    matches "without bash there is no server" "$(unmade=bash within start | xargs)" "images bash start.sh: the runner images could not be made: ; see [^ ]*start.log status 1$"
+    matches "without Python the server stays" "$(unmade=python within start | xargs)" \
+        "images python start.sh: the runner images could not be made: .* $goes_on bash\. ./start.sh makes what is missing; .* status 1$"
+    matches "without a later image, too" "$(unmade=all within start | xargs)" " $goes_on bash and python\. .* status 1$"
+    matches "a signal ends what is built, not the server" "$(interrupted=python within start | xargs)" \
+        "images python start.sh: interrupted; call it again, .* $goes_on bash\. .* status 1$"
+    equal "the builder ends at once" "$(within the_builder_ends)" gone
+    matches "in the foreground it ends everything" "$(interrupted=python within start --foreground | xargs)" "images python stop_all status 0$"
+    equal "the builder, too" "$(within the_builder_ends)" gone
+    there=python
+    equal "where there is Python, all images are made first" "$(within start | xargs)" \
+        "begin_build begin_page images finish_build finish_page services run_first_program python print_ending status 0"
+    changed=1
+    matches "where nothing has changed, no program runs" "$(within start | xargs)" "services sandcgi is running and up to date \([0-9.]+ s\): .* status 0$"
+    rm -rf "$work/state"
+}
+
+# program LANGUAGE: the first program at a server that finds the image at the second look; then what it was asked.
+program()
+{
+    local language=$1
+    log_file=$work/log start_ms=$(now_ms)
+    printf '{}' >"$work/found"
+    : >"$work/asked"
+    call_json()
+    {
+        jq -r '.params | .name, .arguments.language // empty' <<<"$1" >>"$work/asked"
+        case $(jq -r '.params | "\(.name) \(.arguments.code)"' <<<"$1") in
+        list_runners*)
+            cat "$work/found"
+            printf '{"result":{"structuredContent":{"languages":[{"language":"%s"}]}}}' "$language" >"$work/found"
+            ;;
+        "run_code print(6 * 7)" | "run_code echo \$((6 * 7))") printf '{"result":{"structuredContent":{"stdout":"42\\n"}}}' ;;
+        esac
+    }
+    run_first_program "$language"
+    cat "$work/asked"
+}
+
+test_first_program()
+{
+    local language
+    for language in bash python; do
+        matches "a first program in $language, when the server has found the image" "$(within program "$language" | xargs)" \
+            "^first program \($language\) [0-9.]+ s, [0-9.]+ s after the start list_runners list_runners run_code $language$"
+    done
+}
+
+# asked URL PATH: how curl would ask the engine.
+asked()
+{
+    curl() { echo "$*"; }
+    engine_get "$@"
+}
+
+test_asking_engine()
+{
+    matches "a socket is asked" "$(within asked unix:///run/x.sock /info)" "--unix-socket /run/x.sock http://localhost/info$"
+    matches "a port" "$(within asked tcp://host:1 /info)" " http://host:1/info$"
+    matches "a port with certificates" "$(DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=/certs within asked tcp://host:1 /info)" "--cacert /certs/ca.pem .* https://host:1/info$"
 }
 
 # no_engine PROGRAMS…: an ordinary user without an engine that answers, and with these programs.
@@ -574,7 +726,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine engine_of_ordinary_user podman network_of_rootless_engine limits page images disk; do
+for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order first_program disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

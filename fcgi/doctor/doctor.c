@@ -198,9 +198,10 @@ static void look_at_site(const struct look *l)
         return;
     }
     look_at_certificate(l, &site);
-    if (site.status == 200)
+    if (site.status == 200) {
         findings_add(l->out, FINDING_OK, "site", "", "%s answers 200", url);
-    else
+        web_look_at_stream(l->s, &site, l->out);
+    } else {
         findings_add(l->out, FINDING_WRONG, "site",
                      site.status == 502 || site.status == 504
                          ? "fastcgi_pass must be SANDCGI_LISTEN, and SANDCGI_LISTEN_GROUP the web "
@@ -208,6 +209,7 @@ static void look_at_site(const struct look *l)
                      : site.status == 403 ? "nginx -s reload: the secret has changed"
                                           : "compare nginx's configuration with nginx/README.md",
                      "%s answers %ld, not 200", url, site.status);
+    }
     if (site.date &&
         (site.date > clock_unix_s() + CLOCK_OFF_S || site.date < clock_unix_s() - CLOCK_OFF_S))
         findings_add(l->out, FINDING_WRONG, "clock", "timedatectl set-ntp true",

@@ -59,7 +59,7 @@ static const struct option *find_option(const char *name, unsigned command)
 
 static int take_words(char *const *text, unsigned command, struct words *out, struct err *e)
 {
-    *out = (struct words){.config = getenv("SANDCGI_CONFIG")};
+    *out = (struct words){.config = settings_default_file()};
     for (; *text; text++) {
         const struct option *o = find_option(*text, command);
         if (!o && (**text != '-' || strcmp(*text, "-") == 0) && !out->file && command != OF_PURGE) {

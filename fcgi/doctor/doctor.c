@@ -302,7 +302,8 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
 
     check_machine(s, config_path, &found);
     if (found.n == 0)
-        say_ok(&l, "settings", "what they name is there");
+        findings_add(&found, FINDING_OK, "settings", "", "%s: what they name is there",
+                     config_path ? config_path : "of the environment");
     look_at_server(&l);
     look_at_engine(&l);
     look_at_limits(&l);

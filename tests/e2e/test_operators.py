@@ -175,6 +175,19 @@ def _():
 
 # ---- metrics ----
 
+@test("the version is one everywhere: --version, server/discover, initialize, status and metrics")
+def _():
+    address = f"127.0.0.1:{sites.free_port()}"
+    site = sites.own({"SANDCGI_METRICS": address})
+    client = site.client()
+    version = subprocess.run([site.binary, "--version"], env=site.tool_environment(), capture_output=True, text=True, check=True).stdout.split()[1]
+    discovered = client.modern("server/discover", {}).messages()[-1]["result"]
+    legacy = client.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}).json()["result"]
+    told = {"server/discover": discovered["_meta"]["io.modelcontextprotocol/serverInfo"]["version"], "initialize": legacy["serverInfo"]["version"],
+            "status": json.loads(_command(site, "status", "--json")[1])["version"], "metrics": version if f'sandcgi_build_info{{version="{version}"}}' in _metrics(address)[1] else None}
+    equal(told, dict.fromkeys(told, version))
+
+
 SAMPLE = re.compile(r'(sandcgi_[a-z_]+)((?:\{(?:[a-z_]+="[^"\\\n]*",?)+\})?) (\d+(?:\.\d+)?)$')
 
 

@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/protocol/client_files.h"
+#include "common/records/kept_runs.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/retention.h"
@@ -58,7 +59,7 @@ static const struct option *find_option(const char *name, unsigned command)
 
 static int take_words(char *const *text, unsigned command, struct words *out, struct err *e)
 {
-    *out = (struct words){.config = getenv("SANDCGI_CONFIG")};
+    *out = (struct words){.config = settings_default_file()};
     for (; *text; text++) {
         const struct option *o = find_option(*text, command);
         if (!o && (**text != '-' || strcmp(*text, "-") == 0) && !out->file && command != OF_PURGE) {
@@ -234,18 +235,38 @@ int backup_run(char *const *text)
 
 /* ---- restore ---- */
 
-/* By the server, or by a broker of our own: warm containers are released, files in use stay. */
-static int remove_conversation(void *ctx, const char *tenant, const char *conversation,
-                               struct err *e)
-{
-    struct settings *s = ctx;
+struct restoring {
+    struct settings *settings;
+    const struct sandbox_root *root;
+};
 
+/* Of the server, or of a broker of our own: warm containers are released, files in use stay. */
+static int find_broker(struct settings *s, const char *tenant, struct broker_client *out,
+                       struct err *e)
+{
     if (private_broker_ensure(s, e) < 0)
         return -1;
-    const struct broker_client client = {
+    *out = (struct broker_client){
         .path = s->broker, .tenant = tenant, .cancel_fd = -1, .leave_fd = -1};
-    json_auto_t *done = broker_delete_conversation(&client, conversation, e);
-    return done ? 0 : err_wrap(e, "conversation %s of %s", conversation, tenant);
+    return 0;
+}
+
+static int exchange_files(void *ctx, const char *tenant, const char *conversation,
+                          const char *staged, struct err *e)
+{
+    const struct restoring *r = ctx;
+    struct broker_client client;
+
+    if (find_broker(r->settings, tenant, &client, e) < 0)
+        return -1;
+    return broker_exchange_conversation(&client, conversation, staged, e);
+}
+
+static void forget_runs(void *ctx, const char *tenant, const char *conversation, int64_t before)
+{
+    const struct restoring *r = ctx;
+
+    kept_runs_remove(r->root, tenant, conversation, before);
 }
 
 /* A broker of our own has no time to remove what it has moved away. */
@@ -272,8 +293,13 @@ static int open_backup(const char *file, struct err *e)
 
 static int read_backup(const struct words *w, struct settings *s, int fd, struct err *e)
 {
-    const struct restore_want want = {w->tenant, w->replace, remove_conversation, s};
     struct sandbox_root root;
+    struct restoring r = {s, &root};
+    const struct restore_want want = {.tenant = w->tenant,
+                                      .replace = w->replace,
+                                      .exchange = exchange_files,
+                                      .forget_runs = forget_runs,
+                                      .ctx = &r};
     struct backup_sum sum;
 
     if (open_root(s, &root, e) < 0)
@@ -382,6 +408,16 @@ static bool is_confirmed(const struct purge *p)
     return fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
+static int remove_conversation(struct settings *s, const struct state_record *r, struct err *e)
+{
+    struct broker_client client;
+
+    if (find_broker(s, r->tenant, &client, e) < 0)
+        return -1;
+    json_auto_t *done = broker_delete_conversation(&client, r->conversation, e);
+    return done ? 0 : err_wrap(e, "conversation %s of %s", r->conversation, r->tenant);
+}
+
 /* One that is in use stays. */
 static int remove_meant(const struct purge *p, const struct sandbox_root *root, struct settings *s)
 {
@@ -390,7 +426,7 @@ static int remove_meant(const struct purge *p, const struct sandbox_root *root, 
     make_broker_small(s);
     for (size_t i = 0; i < p->n; i++) {
         struct err e = ERR_INIT;
-        if (remove_conversation(s, p->items[i].tenant, p->items[i].conversation, &e) == 0) {
+        if (remove_conversation(s, &p->items[i], &e) == 0) {
             printf("removed %s %s\n", p->items[i].tenant, p->items[i].conversation);
             continue;
         }

@@ -82,8 +82,9 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
 int doctor_show_error(const struct err *e, bool as_json);
 
 /* Prints the server's status, as JSON or for people; watch: every two seconds, until a signal.
- * Returns the exit status: 1 when the broker does not answer, with one line on standard error. */
-int status_show(const struct settings *s, bool as_json, bool watch);
+ * Returns the exit status: 1 when the broker does not answer, with one line on standard error,
+ * which names config_path (NULL: none). */
+int status_show(const struct settings *s, const char *config_path, bool as_json, bool watch);
 /* The status for people; missing values count as 0. */
 void status_format(const json_t *status, struct buf *out);
 

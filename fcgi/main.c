@@ -163,7 +163,7 @@ static int run_status(const char *config_path)
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
-    int result = status_show(&settings, as_json, watch);
+    int result = status_show(&settings, config_path, as_json, watch);
     settings_clear(&settings);
     return result;
 }
@@ -277,8 +277,10 @@ static const struct command {
 static int run_help(void)
 {
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
-    buf_add_str(&text,
-                "Usage: sandcgi COMMAND [--config FILE (default: $SANDCGI_CONFIG)]\n\nCommands:\n");
+    buf_add_str(&text, "Usage: sandcgi COMMAND [--config FILE]\n\n"
+                       "FILE is by default $SANDCGI_CONFIG; or " SETTINGS_FILE
+                       ", if it is there, but not\n"
+                       "for serve, stdio and cgi.\n\nCommands:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         buf_addf(&text, "  %-13s %s\n", commands[i].name, commands[i].help);
     buf_add_str(&text,
@@ -312,6 +314,12 @@ static bool takes_words(const struct command *c)
 {
     return c->run_plain == run_setup || c->run_plain == run_token || c->run_plain == run_backup ||
            c->run_plain == run_restore || c->run_plain == run_purge;
+}
+
+/* Its settings are named, or those of the program that starts it. */
+static bool is_server(const struct command *c)
+{
+    return c->run == serve_run || c->run == run_stdio || c->run == run_cgi;
 }
 
 static int print_usage(const char *problem)
@@ -367,7 +375,8 @@ int main(int argc, char **argv)
             return print_usage("unknown command or option");
     }
     if (!config_path)
-        config_path = getenv("SANDCGI_CONFIG");
+        config_path = !command || is_server(command) ? getenv("SANDCGI_CONFIG")
+                                                     : settings_default_file();
     if (!command && getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD"))
         return run_cgi(config_path);
     if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */

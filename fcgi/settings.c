@@ -9,9 +9,11 @@
 #include "common/sandbox/sandbox.h"
 #include "common/tools/tools.h"
 
+#include <errno.h>
 #include <grp.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIELD(f)   offsetof(struct settings, f)
 #define KIB        1024ull
@@ -399,6 +401,17 @@ static int load_tenants(struct settings *s, struct err *e)
     if (tenants_load(s->tenants_file, toolset_limit_ok, TOOLSET_NAMES, &s->tenants, e) == 0)
         return 0;
     return e->kind == ERR_INVALID ? -1 : err_wrap(e, "SANDBOX_TENANTS_FILE");
+}
+
+const char *settings_default_file(void)
+{
+    const char *named = getenv("SANDCGI_CONFIG");
+
+    if (named)
+        return named;
+    if (getenv("SANDBOX_ROOT") || (access(SETTINGS_FILE, F_OK) < 0 && errno != EACCES))
+        return NULL;
+    return SETTINGS_FILE;
 }
 
 int settings_load(struct settings *out, const char *path, struct err *e)

@@ -55,6 +55,12 @@ struct settings {
 
 extern const struct conf_row settings_table[];
 
+#define SETTINGS_FILE "/etc/sandcgi/sandcgi.conf"
+
+/* The file for an administrator's command without --config: SANDCGI_CONFIG, or SETTINGS_FILE if it
+ * is there. NULL: neither, or the environment holds the settings (SANDBOX_ROOT). */
+const char *settings_default_file(void);
+
 /*
  * Defaults, then the file (NULL: none), then the environment; then the checks that concern several
  * settings or their meaning (secrets long enough and not the example's, URLs, user:group). On

@@ -277,7 +277,8 @@ struct deadline dispatch_due(const struct broker *b)
 
 /* ---- operations ---- */
 
-/* Does the connection come from a process of the broker's own user? Only its children come back. */
+/* Does the connection come from a process of the broker's own user? Only its children come back,
+ * and only an administrator's command exchanges files. */
 static bool is_from_own_user(int fd)
 {
     struct err e = ERR_INIT;
@@ -285,7 +286,7 @@ static bool is_from_own_user(int fd)
 
     if (sock_peer(fd, &uid, NULL, &e) == 0 && uid == geteuid())
         return true;
-    log_warn("refused a supervisor of another user");
+    log_warn("refused a supervisor or a restore of another user");
     return false;
 }
 
@@ -294,8 +295,9 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
 {
     struct err e = ERR_INIT;
     json_t *runners;
+    int rc;
 
-    if (op == OP_ADOPT && !is_from_own_user(*fd))
+    if ((op == OP_ADOPT || op == OP_EXCHANGE_CONVERSATION) && !is_from_own_user(*fd))
         return true;
     switch (op) {
     case OP_RUN:
@@ -308,6 +310,11 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
         /* Each worker asks for it before its first run: not worth a process. */
         runners = job_runners(&b->housekeeper.runners, &e);
         reply_send(TAKE_FD(*fd), runners ? wire_result_new(runners) : wire_error_new(&e));
+        return true;
+    case OP_EXCHANGE_CONVERSATION:
+        supervisors_catch_up(b); /* what has ended uses nothing any more */
+        rc = prune_exchange(&b->prune, head, &e);
+        reply_send(TAKE_FD(*fd), rc == 0 ? wire_result_new(json_object()) : wire_error_new(&e));
         return true;
     case OP_CREATE_PSANDBOX:
     case OP_SESSION:

@@ -56,18 +56,23 @@ static int sandbox_take_away(struct prune *p, const char *sandbox_dir,
     return 0;
 }
 
+static int read_name(const struct prune *p, const json_t *head, char out[SANDBOX_NAME_LEN + 1],
+                     struct err *e)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversationId");
+
+    if (!tenant || !conversation)
+        return err_set(e, ERR_INVALID, "tenant or conversation is missing");
+    return sandbox_name(p->spawner->root, tenant, conversation, out, e);
+}
+
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
 {
     const struct sandbox_root *root = p->spawner->root;
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
     char sandbox_dir[SANDBOX_NAME_LEN + 1], trash[TRASH_NAME_LEN + 1];
 
-    if (!tenant || !conversation) {
-        err_set(e, ERR_INVALID, "tenant or conversation is missing");
-        return NULL;
-    }
-    if (sandbox_name(root, tenant, conversation, sandbox_dir, e) < 0)
+    if (read_name(p, head, sandbox_dir, e) < 0)
         return NULL;
     bool expired = state_take_expired(root, sandbox_dir) > 0;
     if (sandbox_take_away(p, sandbox_dir, trash, e) < 0) {
@@ -80,6 +85,17 @@ json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
     json_object_set_new(work, "trash", json_string(trash));
     json_object_set_new(work, "at", json_integer(clock_unix_s()));
     return work;
+}
+
+int prune_exchange(struct prune *p, const json_t *head, struct err *e)
+{
+    const char *staged = json_get_string(head, "staged");
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+
+    if (read_name(p, head, sandbox_dir, e) < 0 || check_unused(p, sandbox_dir, e) < 0)
+        return -1;
+    warm_pool_release(p->warm_pool, sandbox_dir);
+    return sandbox_exchange(p->spawner->root, sandbox_dir, staged ? staged : "", e);
 }
 
 /* ---- the finder's process ---- */

@@ -37,3 +37,6 @@ void prune_reap(struct prune *p, const struct child *child);
 /* Moves the conversation that head names to .trash. The head of the job that answers; new
  * reference, or NULL. */
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e);
+/* Exchanges the files of the conversation that head names with its folder "staged" of .staging:
+ * for a restore, which keeps what was there until it has succeeded. */
+int prune_exchange(struct prune *p, const json_t *head, struct err *e);

@@ -198,8 +198,19 @@ void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
         reattach_settle(&b->reattach, child);
 }
 
+/* Runs go to the next broker, too, so that they count there, once no other can begin here: it would
+ * wait for their places. */
+static bool leaves_runs(struct broker *b)
+{
+    if (!b->relieved)
+        return false;
+    supervisors_catch_up(b); /* what has ended is noted here */
+    return run_queue_is_empty(b->queue) && !b->held.first;
+}
+
 void supervisors_end(struct broker *b)
 {
+    const bool leaves = leaves_runs(b);
     struct err e = ERR_INIT;
 
     b->reattach.check = DEADLINE_NEVER;
@@ -208,7 +219,8 @@ void supervisors_end(struct broker *b)
         bool run = c->kind == CHILD_SUPERVISOR && c->claimed;
 
         next = children_next(b->children, c);
-        if (c->reattaching || (b->relieved && psandbox)) {
+        if (c->reattaching || (b->relieved && psandbox) ||
+            (leaves && run && c->state != CHILD_ENDED)) {
             child_io_close(&b->io, c);
             children_remove(b->children, c);
         } else if (c->state != CHILD_ENDED && (psandbox || (b->ending && run))) {

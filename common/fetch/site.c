@@ -4,10 +4,13 @@
 
 #include "common/base/auto.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #define CONNECT_MS 4000
 #define TIME_MS    8000
@@ -49,13 +52,13 @@ static int64_t find_expiry(CURL *curl)
     return 0;
 }
 
-static CURLcode look(const char *url, bool trust, char *why, struct fetch_site *out)
+static CURL *begin(const char *url, bool trust, char *why)
 {
     CURL *curl = curl_easy_init();
 
-    if (!curl)
-        return CURLE_FAILED_INIT;
     why[0] = '\0';
+    if (!curl)
+        return NULL;
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
@@ -63,12 +66,21 @@ static CURLcode look(const char *url, bool trust, char *why, struct fetch_site *
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TIME_MS);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trust ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trust ? 2L : 0L);
+    return curl;
+}
+
+static CURLcode look(const char *url, bool trust, char *why, struct fetch_site *out)
+{
+    CURL *curl = begin(url, trust, why);
+
+    if (!curl)
+        return CURLE_FAILED_INIT;
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop_body);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, out);
     curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trust ? 1L : 0L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trust ? 2L : 0L);
     CURLcode code = curl_easy_perform(curl);
     if (code == CURLE_OK) {
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &out->status);
@@ -91,4 +103,73 @@ int fetch_site(const char *url, struct fetch_site *out, struct err *e)
         code = look(url, false, why, out);
     }
     return code == CURLE_OK ? 0 : err_set(e, ERR_UNAVAILABLE, "%s", why);
+}
+
+/* ---- a stream ---- */
+
+static bool is_loopback(const struct curl_sockaddr *to)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+
+    if (to->family == AF_INET) {
+        memcpy(&in, &to->addr, sizeof in);
+        return ntohl(in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    memcpy(&in6, &to->addr, sizeof in6);
+    return to->family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+}
+
+static curl_socket_t open_loopback(void *ctx, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct fetch_stream *stream = ctx;
+
+    (void)purpose;
+    if (is_loopback(to))
+        return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    stream->foreign = true;
+    return CURL_SOCKET_BAD;
+}
+
+/* The first byte is enough. */
+static size_t note_body(char *data, size_t size, size_t n, void *ctx)
+{
+    struct fetch_stream *stream = ctx;
+
+    (void)data;
+    stream->began = size * n > 0;
+    return 0;
+}
+
+int fetch_stream(const char *url, bool trusted, const char *const *headers, const char *body,
+                 struct fetch_stream *out, struct err *e)
+{
+    char why[CURL_ERROR_SIZE];
+    const char *type = NULL;
+    struct curl_slist *list = NULL;
+    CURL *curl = begin(url, trusted, why);
+
+    *out = (struct fetch_stream){0};
+    if (!curl)
+        return err_set(e, ERR_INTERNAL, "no memory for a look at a stream");
+    for (; *headers; headers++)
+        list = curl_slist_append(list, *headers);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, note_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, out);
+    if (!trusted) {
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_loopback);
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, out);
+    }
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &out->status);
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+    out->is_stream = type && strncasecmp(type, "text/event-stream", 17) == 0;
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(list);
+    if (code == CURLE_OK || code == CURLE_WRITE_ERROR || code == CURLE_OPERATION_TIMEDOUT ||
+        out->foreign)
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "%s", why[0] ? why : curl_easy_strerror(code));
 }

@@ -1,4 +1,4 @@
-/* One look at our own site from outside, for the operator. */
+/* Looks at our own site from outside, for the operator. */
 #pragma once
 
 #include "common/base/err.h"
@@ -16,3 +16,17 @@ struct fetch_site {
 /* GETs url (http or https), without redirects, within some seconds. -1: nothing answers there, and
  * *e says why. Not confined: for a URL of the settings. */
 int fetch_site(const char *url, struct fetch_site *out, struct err *e);
+
+struct fetch_stream {
+    bool foreign; /* nothing was sent: it is another machine's, and nothing says whose */
+    long status;  /* of the answer; 0: its head has not come */
+    bool is_stream, began;
+};
+
+/*
+ * POSTs body with those headers (NULL at the end), which hold a token, and waits some seconds for
+ * the first byte of an event stream. trusted: url is https, and fetch_site trusted its certificate;
+ * else nothing is sent to another machine. -1: nothing answers, and *e says why.
+ */
+int fetch_stream(const char *url, bool trusted, const char *const *headers, const char *body,
+                 struct fetch_stream *out, struct err *e);

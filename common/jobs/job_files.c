@@ -204,28 +204,6 @@ json_t *job_move(struct job *job, struct err *e)
 
 /* ---- a conversation's end ---- */
 
-/* Removes the kept results of its runs, list by list (a list is bounded). */
-static void remove_runs(const struct sandbox_root *root, const char *tenant,
-                        const char *conversation, int64_t before, struct err *e)
-{
-    size_t i, removed;
-    json_t *run;
-
-    do {
-        json_auto_t *runs = kept_runs_list(root, tenant, conversation, before, e);
-        removed = 0;
-        json_array_foreach(runs, i, run)
-        {
-            /* Later runs are those of a new conversation of the same name. */
-            if (json_get_integer(run, "createdAt", before + 1) > before ||
-                strcmp(json_get_string(run, "status"), "running") == 0)
-                continue;
-            run_record_remove(root, json_get_string(run, "runId"), tenant);
-            removed++;
-        }
-    } while (removed == RUN_LIST_MAX);
-}
-
 /* Counts the files; the main process removes them later. */
 json_t *job_delete_conversation(struct job *job, struct err *e)
 {
@@ -243,7 +221,7 @@ json_t *job_delete_conversation(struct job *job, struct err *e)
     gone.fd = fd;
     if (fd >= 0 && usage_measure(&gone, NULL, &u, e) < 0)
         return NULL;
-    remove_runs(gone.root, tenant, conversation, json_get_integer(job->request, "at", 0), e);
+    kept_runs_remove(gone.root, tenant, conversation, json_get_integer(job->request, "at", 0));
     return json_pack("{s:b, s:I, s:I}", "deleted", 1, "files", (json_int_t)u.files, "bytes",
                      (json_int_t)u.bytes);
 }

@@ -116,6 +116,15 @@ json_t *broker_delete_conversation(const struct broker_client *c, const char *co
     return client_ask(c, e, OP_DELETE_CONVERSATION, "{s:s}", "conversationId", conversation);
 }
 
+int broker_exchange_conversation(const struct broker_client *c, const char *conversation,
+                                 const char *staged, struct err *e)
+{
+    json_auto_t *done = client_ask(c, e, OP_EXCHANGE_CONVERSATION, "{s:s, s:s}", "conversationId",
+                                   conversation, "staged", staged);
+
+    return done ? 0 : -1;
+}
+
 /* ---- uploads ---- */
 
 json_t *broker_create_upload(const struct broker_client *c, const char *conversation,

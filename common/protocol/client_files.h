@@ -129,3 +129,8 @@ json_t *broker_unpack(const struct broker_client *c, const struct broker_unpack_
  * true,"files":N,"bytes":N}. ERR_BUSY: it is in use; ERR_NOT_FOUND: there is nothing. */
 json_t *broker_delete_conversation(const struct broker_client *c, const char *conversation,
                                    struct err *e);
+
+/* For a process of the broker's account: exchanges a conversation's files with the folder of that
+ * name in .staging. ERR_BUSY: it is in use; ERR_NOT_FOUND: there are none. */
+int broker_exchange_conversation(const struct broker_client *c, const char *conversation,
+                                 const char *staged, struct err *e);

@@ -39,6 +39,7 @@ static const struct op_row rows[OP_COUNT] = {
     [OP_IMPORT_URL] = {"import_url", OP_BY_JOB, JOB_LIMIT_IMPORT},
     /* The main process moves the files away; a job counts them and answers. */
     [OP_DELETE_CONVERSATION] = {"delete_conversation", OP_BY_MAIN, JOB_LIMIT_DELETION},
+    [OP_EXCHANGE_CONVERSATION] = {"exchange_conversation", OP_BY_MAIN, JOB_LIMIT_NONE},
     [OP_STATUS] = {"status", OP_BY_JOB, JOB_LIMIT_NONE},
     [OP_READY] = {"ready", OP_BY_JOB, JOB_LIMIT_NONE},
     [OP_PING] = {"ping", OP_BY_JOB, JOB_LIMIT_NONE},

@@ -182,6 +182,28 @@ static void sweep_one(void *ctx, int runs_fd, const char *name)
         run_record_remove_at(runs_fd, name);
 }
 
+/* List by list: one is bounded. */
+void kept_runs_remove(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                      int64_t before)
+{
+    struct err ignored = ERR_INIT;
+    size_t i, removed;
+    json_t *run;
+
+    do {
+        json_auto_t *runs = kept_runs_list(root, tenant, conversation, before, &ignored);
+        removed = 0;
+        json_array_foreach(runs, i, run)
+        {
+            if (json_get_integer(run, "createdAt", before + 1) > before ||
+                strcmp(json_get_string(run, "status"), "running") == 0)
+                continue;
+            run_record_remove(root, json_get_string(run, "runId"), tenant);
+            removed++;
+        }
+    } while (removed == RUN_LIST_MAX);
+}
+
 void kept_runs_sweep(const struct sandbox_root *root, int64_t now_unix)
 {
     struct err e = ERR_INIT;

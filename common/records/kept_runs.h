@@ -23,6 +23,11 @@ json_t *kept_run_get(const struct sandbox_root *root, const json_t *head, struct
 json_t *kept_runs_list(const struct sandbox_root *root, const char *tenant,
                        const char *conversation, int64_t now_unix, struct err *e);
 
+/* Removes the kept results of what a conversation ran until before (Unix seconds); later runs are
+ * those of a new conversation of the same name. */
+void kept_runs_remove(const struct sandbox_root *root, const char *tenant, const char *conversation,
+                      int64_t before);
+
 /* Removes expired records, and torn ones after an hour. */
 void kept_runs_sweep(const struct sandbox_root *root, int64_t now_unix);
 

@@ -7,6 +7,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/archive/archive_write.c \
 	common/sandbox/archive/backup.c common/sandbox/archive/backup.h \
 	common/sandbox/archive/restore.c \
+	common/sandbox/archive/restore_move.c common/sandbox/archive/restore_move.h \
 	common/sandbox/files/beneath.c common/sandbox/files/beneath.h \
 	common/sandbox/files/files.c common/sandbox/files/files.h \
 	common/sandbox/files/files_list.c \

@@ -31,6 +31,7 @@
 /* A directory is locked alone for a moment (sandbox_retire, take_over); a program can lock it for
  * ever. */
 #define HOLD_TRIES 50
+#define DIR_FLAGS  (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define OPEN_TRIES 8 /* openings of a sandbox that is retired each time */
 
 bool sandbox_text_ok(const char *s, size_t len)
@@ -213,18 +214,46 @@ bool sandbox_is_held(const struct sandbox_root *root, const char *name)
     return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
-                   struct err *e)
+/* Opens a sandbox's directory that no process of the server has open. */
+static int open_unused(const struct sandbox_root *root, const char *name, struct err *e)
 {
     AUTO_FD int fd = owner_open_dir(root->fd, name);
-    struct stat st;
 
     if (fd < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0)
         return err_errno(e, "the sandbox's directory cannot be opened");
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return err_set(e, ERR_BUSY, "the conversation's files are in use; try again in a moment");
+    return TAKE_FD(fd);
+}
+
+int sandbox_exchange(const struct sandbox_root *root, const char *name, const char *staged,
+                     struct err *e)
+{
+    AUTO_FD int fd = open_unused(root, name, e);
+    AUTO_FD int staging = openat(root->fd, STAGING_DIR, DIR_FLAGS);
+
+    if (fd < 0)
+        return -1;
+    if (strspn(staged, "0123456789abcdef") != STAGING_NAME_LEN || staged[STAGING_NAME_LEN])
+        return err_set(e, ERR_INVALID, "that is no name of SANDBOX_ROOT/" STAGING_DIR);
+    if (staging < 0 || beneath_exchange(root->fd, name, staging, staged) < 0)
+        return err_errno(e, "the sandbox's directory cannot be exchanged");
+    state_forget_size(root, name);
+    return 0;
+}
+
+int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
+                   struct err *e)
+{
+    AUTO_FD int fd = open_unused(root, name, e);
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return err_errno(e, "the sandbox's directory cannot be examined");
     if (trash_take(root, root->fd, name, out_trash, e) < 0)
         return -1;
     user_quota_drop(root, st.st_uid);

@@ -69,6 +69,11 @@ bool sandbox_is_held(const struct sandbox_root *root, const char *name);
 int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
                    struct err *e);
 
+/* Exchanges a sandbox's directory with the folder of that name in .staging. ERR_BUSY: it is open;
+ * ERR_NOT_FOUND; ERR_INVALID: no name that .staging has. Never waits. */
+int sandbox_exchange(const struct sandbox_root *root, const char *name, const char *staged,
+                     struct err *e);
+
 /* Path of the directory on the engine's host. Caller frees. */
 char *sandbox_host_path(const struct sandbox *sb);
 #define SANDBOX_URL_PATH_LEN (SANDBOX_NAME_LEN + 1 + FILE_TOKEN_LEN)

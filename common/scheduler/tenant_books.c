@@ -20,6 +20,7 @@ struct book {
     int64_t filled_ms; /* when credit was brought up to date */
     int64_t used_ms;   /* on this day, unsaved_ms included */
     int64_t unsaved_ms;
+    int64_t later_ms; /* on later_day */
     char tenant[];
 };
 
@@ -27,6 +28,7 @@ struct tenant_books {
     const struct tenants *limits;
     struct book *first;
     int64_t day;
+    int64_t later_day; /* that the clock has said before it went back; 0: none */
 };
 
 struct tenant_books *tenant_books_new(const struct tenants *limits)
@@ -67,7 +69,7 @@ static void drop_idle(struct tenant_books *b, int64_t mono_ms)
     for (struct book **at = &b->first; *at;) {
         struct book *k = *at;
 
-        if (k->used_ms > 0 || mono_ms - k->filled_ms < MINUTE_MS) {
+        if (k->used_ms > 0 || k->later_ms > 0 || mono_ms - k->filled_ms < MINUTE_MS) {
             at = &k->next;
             continue;
         }
@@ -95,13 +97,37 @@ static struct book *book_of(struct tenant_books *b, const char *tenant, int64_t 
     return k;
 }
 
-/* A new day begins with nothing used; a clock that was set back changes the day's number only. */
+/* What was used stays used; the latest day's is kept for its return. */
+static void turn_back(struct tenant_books *b)
+{
+    if (b->day <= b->later_day)
+        return;
+    for (struct book *k = b->first; k; k = k->next)
+        k->later_ms = k->used_ms;
+    b->later_day = b->day;
+}
+
+/* A day begins with nothing used, unless it was there before. */
+static void turn_on(struct tenant_books *b, int64_t day)
+{
+    for (struct book *k = b->first; k; k = k->next) {
+        k->used_ms = day == b->later_day ? k->later_ms : 0;
+        k->unsaved_ms = 0;
+        if (day >= b->later_day)
+            k->later_ms = 0;
+    }
+    if (day >= b->later_day)
+        b->later_day = 0;
+}
+
 static void turn_day(struct tenant_books *b, int64_t unix_s)
 {
     const int64_t day = unix_s / DAY_S;
 
-    for (struct book *k = day > b->day ? b->first : NULL; k; k = k->next)
-        k->used_ms = k->unsaved_ms = 0;
+    if (day < b->day)
+        turn_back(b);
+    else if (day > b->day)
+        turn_on(b, day);
     b->day = day;
 }
 
@@ -188,32 +214,60 @@ bool tenant_books_changed(const struct tenant_books *b)
     return k != NULL;
 }
 
-void tenant_books_merge(struct tenant_books *b, const json_t *saved, struct tenant_now now)
+/* A day of the file that is not over; counts: its time is used on this day. */
+static void merge_day(struct tenant_books *b, const json_t *saved, bool counts, int64_t mono_ms)
 {
+    const int64_t day = json_get_integer(saved, "day", 0);
     const char *tenant;
     json_t *ms;
 
-    turn_day(b, now.unix_s);
-    if (json_get_integer(saved, "day", 0) < b->day)
-        return;
+    if (day > b->day && day > b->later_day) {
+        for (struct book *k = b->first; k; k = k->next)
+            k->later_ms = 0;
+        b->later_day = day;
+    }
     json_object_foreach(json_object_get(saved, "ms"), tenant, ms)
     {
-        if (json_integer_value(ms) <= 0 || json_integer_value(ms) > INT64_MAX / 4 ||
+        const int64_t used = json_integer_value(ms);
+        if (used <= 0 || used > INT64_MAX / 4 ||
             tenants_find(b->limits, tenant)->run_seconds_per_day == 0)
             continue;
-        struct book *k = book_of(b, tenant, now.mono_ms);
-        k->used_ms = json_integer_value(ms) + k->unsaved_ms;
+        struct book *k = book_of(b, tenant, mono_ms);
+        if (counts && used + k->unsaved_ms > k->used_ms)
+            k->used_ms = used + k->unsaved_ms;
+        if (day == b->later_day && used > k->later_ms)
+            k->later_ms = used;
     }
+}
+
+void tenant_books_merge(struct tenant_books *b, const json_t *saved, struct tenant_now now)
+{
+    const json_t *later = json_object_get(saved, "later");
+    const int64_t later_day = json_get_integer(later, "day", 0);
+
+    turn_day(b, now.unix_s);
+    if (json_get_integer(saved, "day", 0) >= b->day) /* above: the clock was set back */
+        merge_day(b, saved, true, now.mono_ms);
+    if (later_day >= b->day)
+        merge_day(b, later, later_day == b->day, now.mono_ms);
 }
 
 json_t *tenant_books_encode(const struct tenant_books *b)
 {
-    json_t *ms = json_object();
+    json_t *ms = json_object(), *later = json_object();
 
-    for (const struct book *k = b->first; k; k = k->next)
+    for (const struct book *k = b->first; k; k = k->next) {
         if (k->used_ms > 0)
             json_object_set_new(ms, k->tenant, json_integer(k->used_ms));
-    return json_pack("{s:I, s:o}", "day", (json_int_t)b->day, "ms", ms);
+        if (k->later_ms > 0)
+            json_object_set_new(later, k->tenant, json_integer(k->later_ms));
+    }
+    json_t *books = json_pack("{s:I, s:o}", "day", (json_int_t)b->day, "ms", ms);
+    if (b->later_day > 0)
+        json_object_set_new(books, "later",
+                            json_pack("{s:I, s:O}", "day", (json_int_t)b->later_day, "ms", later));
+    json_decref(later);
+    return books;
 }
 
 void tenant_books_saved(struct tenant_books *b)

@@ -1,7 +1,8 @@
 /*
  * What each tenant with limits (base/tenants.h) has used of them: runs of the last minute, and time
  * of programs on this day of UTC. Plain data; both clocks are parameters. A clock that is set back
- * keeps what was used; one that is set back over midnight and on again resets nothing but the day.
+ * keeps what was used; one that is set back over midnight and on again finds what was used on the
+ * later day.
  */
 #pragma once
 
@@ -35,7 +36,8 @@ void tenant_books_note_run(struct tenant_books *b, const char *tenant, int64_t m
 bool tenant_books_changed(const struct tenant_books *b);
 /* Takes in what another process, or one before, has saved; NULL: nothing. */
 void tenant_books_merge(struct tenant_books *b, const json_t *saved, struct tenant_now now);
-/* The time of programs on this day: {"day", "ms": {tenant: ms}}. New reference. */
+/* The time of programs on this day, and on a later one that the clock has said before it was set
+ * back: {"day", "ms": {tenant: ms}, "later"?: {"day", "ms"}}. New reference. */
 json_t *tenant_books_encode(const struct tenant_books *b);
 /* What tenant_books_encode returned last is saved. */
 void tenant_books_saved(struct tenant_books *b);

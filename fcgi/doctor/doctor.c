@@ -202,9 +202,10 @@ static void look_at_site(const struct look *l)
         return;
     }
     look_at_certificate(l, &site);
-    if (site.status == 200)
+    if (site.status == 200) {
         findings_add(l->out, FINDING_OK, "site", "", "%s answers 200", url);
-    else
+        web_look_at_stream(l->s, &site, l->out);
+    } else {
         findings_add(l->out, FINDING_WRONG, "site",
                      site.status == 502 || site.status == 504
                          ? "fastcgi_pass must be SANDCGI_LISTEN, and SANDCGI_LISTEN_GROUP the web "
@@ -212,6 +213,7 @@ static void look_at_site(const struct look *l)
                      : site.status == 403 ? "nginx -s reload: the secret has changed"
                                           : "compare nginx's configuration with nginx/README.md",
                      "%s answers %ld, not 200", url, site.status);
+    }
     if (site.date &&
         (site.date > clock_unix_s() + CLOCK_OFF_S || site.date < clock_unix_s() - CLOCK_OFF_S))
         findings_add(l->out, FINDING_WRONG, "clock", "timedatectl set-ntp true",
@@ -304,7 +306,8 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
 
     check_machine(s, config_path, &found);
     if (found.n == 0)
-        say_ok(&l, "settings", "what they name is there");
+        findings_add(&found, FINDING_OK, "settings", "", "%s: what they name is there",
+                     config_path ? config_path : "of the environment");
     look_at_server(&l);
     look_at_engine(&l);
     look_at_limits(&l);

@@ -6,6 +6,8 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/mcp/call.h"
+#include "common/rpc/json.h"
 #include "common/sandbox/links/file_link.h"
 #include "common/sandbox/sandbox.h"
 #include "fcgi/commands.h"
@@ -206,6 +208,79 @@ bool web_look_at_name(const struct settings *s, struct findings *out)
     findings_add(out, FINDING_OK, "dns", "", "%s is %s", host, address);
     freeaddrinfo(found);
     return true;
+}
+
+/* ---- a stream ---- */
+
+#define FRONT                                                                                      \
+    "proxy_buffering off; in the web server before nginx, or fastcgi_pass_header "                 \
+    "X-Accel-Buffering; in nginx's location"
+
+/* A listening, whose first event the hub sends at once. */
+static json_t *listen_new(void)
+{
+    return json_pack("{s:s, s:i, s:s, s:{s:{s:b, s:b, s:b}, s:{s:s, s:{}}}}", "jsonrpc", "2.0",
+                     "id", 1, "method", "subscriptions/listen", "params", "notifications",
+                     "toolsListChanged", 1, "promptsListChanged", 1, "resourcesListChanged", 1,
+                     "_meta", MCP_META_VERSION, mcp_revision_name(MCP_2026_07_28),
+                     MCP_META_CAPABILITIES);
+}
+
+static int ask_for_stream(const struct settings *s, const char *url, bool trusted,
+                          struct fetch_stream *out, struct err *e)
+{
+    AUTO_FREE char *token = mem_printf("Authorization: Bearer %s", s->api_token);
+    AUTO_FREE char *revision = mem_printf("MCP-Protocol-Version: %s",
+                                          mcp_revision_name(MCP_2026_07_28));
+    const char *headers[] = {token,
+                             revision,
+                             "Mcp-Method: subscriptions/listen",
+                             "Content-Type: application/json",
+                             "Accept: application/json, text/event-stream",
+                             NULL};
+    AUTO_BUF struct buf body = BUF_INIT(TEXT_MAX);
+    json_auto_t *listen = listen_new();
+
+    if (json_write(listen, &body) < 0)
+        return err_set(e, ERR_INTERNAL, "no memory for a look at a stream");
+    int rc = fetch_stream(url, trusted, headers, buf_str(&body), out, e);
+    explicit_bzero(token, strlen(token));
+    return rc;
+}
+
+static void not_checked(struct findings *out, const char *mend, const char *why)
+{
+    findings_add(out, FINDING_NOTE, "stream", mend, "not checked: %s", why);
+}
+
+void web_look_at_stream(const struct settings *s, const struct fetch_site *site,
+                        struct findings *out)
+{
+    AUTO_FREE char *url = mem_printf("%s/mcp", s->public_base_url);
+    const bool trusted = strncmp(url, "https:", 6) == 0 && !*site->wrong;
+    struct fetch_stream seen;
+    struct err e = ERR_INIT;
+
+    if (!*s->hub)
+        not_checked(out, "", "SANDCGI_HUB is empty, so there is no stream that lasts");
+    else if (!*s->api_token)
+        not_checked(out, "MCP_API_TOKEN=… sandcgi doctor", "it needs a token");
+    else if (ask_for_stream(s, url, trusted, &seen, &e) < 0)
+        not_checked(out, "", e.text);
+    else if (seen.foreign)
+        not_checked(out, "",
+                    "the token is not sent to another machine without a trusted certificate");
+    else if (seen.status == 401)
+        not_checked(out, "sandcgi token add", "the site does not know MCP_API_TOKEN");
+    else if (seen.status == 0 || (seen.is_stream && !seen.began))
+        findings_add(
+            out, FINDING_WRONG, "stream", FRONT,
+            "the first event of a stream from %s does not arrive: a web server keeps it back", url);
+    else if (seen.is_stream)
+        findings_add(out, FINDING_OK, "stream", "", "events from %s arrive at once", url);
+    else
+        findings_add(out, FINDING_NOTE, "stream", "",
+                     "not checked: %s answers %ld without a stream", url, seen.status);
 }
 
 /* ---- ports ---- */

@@ -1,7 +1,8 @@
-/* What the doctor looks at around the site: nginx's files, the public name, ports. Nothing is
- * changed. */
+/* What the doctor looks at around the site: nginx's files, the public name, streams, ports. Nothing
+ * is changed. */
 #pragma once
 
+#include "common/fetch/site.h"
 #include "fcgi/doctor/findings.h"
 #include "fcgi/settings.h"
 
@@ -16,6 +17,11 @@ void web_look_at_nginx(const struct settings *s, const char *folder, struct find
 
 /* Has the host of PUBLIC_BASE_URL an address? False: it has none, which is said. */
 bool web_look_at_name(const struct settings *s, struct findings *out);
+
+/* Do events through PUBLIC_BASE_URL, which site is about, arrive at once? Listens with
+ * MCP_API_TOKEN for some seconds; without one it says that it has not looked. */
+void web_look_at_stream(const struct settings *s, const struct fetch_site *site,
+                        struct findings *out);
 
 /* Are the ports that the settings name free? For a server that does not run. */
 void web_look_at_ports(const struct settings *s, struct findings *out);

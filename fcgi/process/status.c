@@ -171,14 +171,16 @@ void status_format(const json_t *status, struct buf *out)
 }
 
 /* -1: there is none; the reason is on standard error. */
-static int show_once(const struct broker_client *client, bool as_json, const char *before)
+static int show_once(const struct broker_client *client, const char *config_path, bool as_json,
+                     const char *before)
 {
     AUTO_BUF struct buf out = BUF_INIT(TEXT_MAX);
     struct err e = ERR_INIT;
     json_auto_t *status = broker_status(client, &e);
 
     if (!status) {
-        fprintf(stderr, "sandcgi: the server is not running: %s\n", e.text);
+        fprintf(stderr, "sandcgi: the server%s%s is not running: %s\n", config_path ? " of " : "",
+                config_path ? config_path : "", e.text);
         return -1;
     }
     if (as_json) {
@@ -191,15 +193,15 @@ static int show_once(const struct broker_client *client, bool as_json, const cha
     return 0;
 }
 
-int status_show(const struct settings *s, bool as_json, bool watch)
+int status_show(const struct settings *s, const char *config_path, bool as_json, bool watch)
 {
     const struct broker_client client = {
         .path = s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
 
     if (!watch)
-        return show_once(&client, as_json, "") < 0;
+        return show_once(&client, config_path, as_json, "") < 0;
     for (;;) { /* until a signal, or the reader's end */
-        show_once(&client, as_json, as_json ? "" : CLEAR_SCREEN);
+        show_once(&client, config_path, as_json, as_json ? "" : CLEAR_SCREEN);
         if (fflush(stdout) == EOF)
             return 1;
         poll(NULL, 0, WATCH_MS);

@@ -40,7 +40,7 @@ static const char usage[] =
     "  --file FILE       the file, without settings (default: SANDCGI_TOKENS_FILE)\n"
     "  --reload COMMAND  has nginx read it again (default: SANDCGI_TOKENS_RELOAD)\n"
     "  --no-reload       nginx reads it at its next reload\n"
-    "  --config FILE     the settings (default: $SANDCGI_CONFIG)\n"
+    "  --config FILE     the settings (default: $SANDCGI_CONFIG, or " SETTINGS_FILE ")\n"
     "\n"
     "Exit status: 1: nothing has changed. 2: wrong words. 3: the file has changed, but nginx "
     "could\n"
@@ -393,7 +393,7 @@ static int run_order(struct order *o, size_t act)
 
 int token_run(char *const *words)
 {
-    struct order o = {.config = getenv("SANDCGI_CONFIG")};
+    struct order o = {.config = settings_default_file()};
     int n = 0, option, end;
     size_t act = 0;
 

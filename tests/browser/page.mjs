@@ -80,11 +80,14 @@ test("the page's files: a strict policy, types, and how long they may be kept", 
   equal([(await fetch(`${site.url}page/none.js`)).status, (await fetch(site.url, { method: "POST" })).status, (await fetch(`${site.url}index.html`)).status], [404, 405, 404], "what is not there");
 });
 
-test("a wrong token is told, and so is what to do; the right one is kept only if asked to", async (page, site) => {
+test("a wrong token is told, or one that has expired, and so is what to do; the right one is kept only if asked to", async (page, site) => {
   await page.goto(site.url);
   await page.fill("#token", "0".repeat(48));
   await page.press("#token", "Enter");
   await until(async () => /does not know this token.*sandcgi token add/.test(await page.textContent("#token-problem")), "the reason");
+  await page.fill("#token", site.expired);
+  await page.press("#token", "Enter");
+  await until(async () => /has expired.*sandcgi token add/.test(await page.textContent("#token-problem")), "another reason");
   await page.fill("#token", site.token);
   await page.check("#token-keep");
   await page.press("#token", "Enter");

@@ -2,6 +2,7 @@
 """The page in a browser: starts servers with the page and hands their places to page.mjs. Started by run.sh."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,21 @@ def build_page():
     return f"{folder}/site"
 
 
+def expired_token(site):
+    """A token whose time has passed in nginx's file; the next token that is set has nginx read it."""
+    path = f"{site.folder}/conf/tokens.map"
+    token = subprocess.run([site.binary, "token", "add", "--expires", "1h", "--no-reload", "--file", path], check=True, capture_output=True, text=True).stdout.strip()
+    with open(path, "r+", encoding="ascii") as file:
+        text = re.sub(r",[0-9]+ default", ",1700000000 default", file.read())
+        file.seek(0)
+        file.truncate()
+        file.write(text)
+    site.set_token("other", "0123456789abcdef" * 2)
+    return token
+
+
 def place(site, prefix=""):
-    return {"url": f"http://localhost:{site.http_port}{prefix}/", "token": site.token}
+    return {"url": f"http://localhost:{site.http_port}{prefix}/", "token": site.token, "expired": expired_token(site)}
 
 
 def below_a_path(page):

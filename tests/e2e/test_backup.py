@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import tarfile
 
+import runs
 import sites
 from harness import check, contains, equal, new_folder, test, wait_until
 
@@ -21,7 +22,6 @@ def _of_tenant(site, tenant, conversation):
     site.set_token(tenant, client.token)
     client.conversation = conversation
     return client
-
 
 
 @test("a backup of a running server is restored into others, with the same FILE_SECRET and with another; purge leaves other tenants alone", timeout=120)
@@ -76,6 +76,39 @@ def _():
     site.stop()
     equal(_command(site, "purge", "--tenant", "alice", "--yes")[0].decode().splitlines()[0], "removed alice one")  # without a server
     equal(os.listdir(f"{site.root}/.trash"), [])
+
+
+@test("a restore that fails while it replaces conversations brings all of them back, with the results of their runs")
+def _():
+    site = sites.own()
+    clients = [sites.new_conversation(site.client()) for _ in range(2)]
+    for client in clients:
+        client.upload("a.txt", b"in the backup")
+    backup = _command(site, "backup", "-")[0]
+    for client in clients:
+        client.upload("a.txt", b"later")
+    kept = [(client, runs.begin(client, "cat a.txt")) for client in clients]
+    for client, run in kept:
+        wait_until(lambda client=client, run=run: runs.look(client, run)["status"] == "ok", 20, "the run has ended")
+    with subprocess.Popen([site.binary, "restore", "-", "--replace", "--config", site.config],
+                          env=site.tool_environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE) as restore:
+        restore.stdin.write(backup[:-512])  # all but the end
+        restore.stdin.flush()
+        wait_until(lambda: len(os.listdir(f"{site.root}/.staging")) == 2, 20, "both conversations are staged")
+        last = max(clients, key=lambda client: backup.index(client.conversation.encode()))
+        with contextlib.closing(last.begin_cancellable("sleep 60", "bash")):
+            wait_until(site.run_children, 10, "the program runs")
+            said = restore.communicate(backup[-512:], timeout=60)[1].decode()
+    equal(restore.returncode, 1, said)
+    contains(said, "nothing was restored, and all conversations are as before: ")
+    contains(said, f"conversation {last.conversation} of ")
+    for client, run in kept:
+        equal(runs.look(client, run)["stdout"], "later")
+        equal(client.run("cat a.txt", "bash")["stdout"], "later")
+    contains(_command(site, "restore", "-", "--replace", input=backup)[1], "restored: 2 conversations")
+    for client, run in kept:
+        contains(client.tool_error("get_run", {"runId": run}), "no such run")
+        equal(client.run("cat a.txt", "bash")["stdout"], "in the backup")
 
 
 @test("backup, restore and purge are for root or the server's account")

@@ -175,6 +175,19 @@ def _():
 
 # ---- metrics ----
 
+@test("the version is one everywhere: --version, server/discover, initialize, status and metrics")
+def _():
+    address = f"127.0.0.1:{sites.free_port()}"
+    site = sites.own({"SANDCGI_METRICS": address})
+    client = site.client()
+    version = subprocess.run([site.binary, "--version"], env=site.tool_environment(), capture_output=True, text=True, check=True).stdout.split()[1]
+    discovered = client.modern("server/discover", {}).messages()[-1]["result"]
+    legacy = client.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}).json()["result"]
+    told = {"server/discover": discovered["_meta"]["io.modelcontextprotocol/serverInfo"]["version"], "initialize": legacy["serverInfo"]["version"],
+            "status": json.loads(_command(site, "status", "--json")[1])["version"], "metrics": version if f'sandcgi_build_info{{version="{version}"}}' in _metrics(address)[1] else None}
+    equal(told, dict.fromkeys(told, version))
+
+
 SAMPLE = re.compile(r'(sandcgi_[a-z_]+)((?:\{(?:[a-z_]+="[^"\\\n]*",?)+\})?) (\d+(?:\.\d+)?)$')
 
 
@@ -358,6 +371,66 @@ def _():
     os.chmod(f"{site.folder}/run/front.sock", 0)  # as a web server that may not connect
     sick = [one for one in _findings(site) if one["about"] == "site"]
     equal((sick[0]["state"], "answers 502" in sick[0]["text"]), ("wrong", True), sick)
+
+
+OUTER = """
+{user}
+pid "{folder}/run/outer.pid";
+events {{ }}
+http {{
+    client_body_temp_path "{folder}/tmp/body"; fastcgi_temp_path "{folder}/tmp/fastcgi"; proxy_temp_path "{folder}/tmp/outer";
+    scgi_temp_path "{folder}/tmp/scgi"; uwsgi_temp_path "{folder}/tmp/uwsgi";
+    access_log off;
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ proxy_pass http://127.0.0.1:{inner}; }}
+    }}
+}}
+"""
+
+
+def _second_nginx(site):
+    """The address of an nginx whose only words about the site's are proxy_pass."""
+    port, path = sites.free_port(), f"{site.folder}/conf/outer.conf"
+    account = sites.web_account()
+    with open(path, "w", encoding="ascii") as file:
+        file.write(OUTER.format(folder=site.folder, port=port, inner=site.http_port, user=f"user {account};" if account else ""))
+    process = subprocess.Popen([*sites.DIE_WITH_US, sites.nginx_binary(), "-e", f"{site.folder}/log/outer-error.log", "-c", path, "-g", "daemon off;"])
+    at_test_end(lambda: procs.end(process, 20))
+
+    def accepts():
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", port)) == 0
+    wait_until(accepts, 20, "the second nginx listens")
+    return f"http://127.0.0.1:{port}"
+
+
+@test("doctor hears a stream's first event at once, and says when a web server keeps it back, or why it has not listened")
+def _():
+    site = sites.own()
+    outer = {"PUBLIC_BASE_URL": _second_nginx(site)}
+
+    def stream(settings=None):
+        found = [one for one in _findings(site, settings) if one["about"] == "stream"]
+        equal(len(found), 1, found)
+        return found[0]["state"], found[0]["text"], found[0]["mend"]
+    for settings in None, outer:
+        equal(stream(settings)[0], "ok")
+    for settings, words in ({"MCP_API_TOKEN": ""}, "it needs a token"), ({"MCP_API_TOKEN": "0123456789abcdef" * 3}, "does not know MCP_API_TOKEN"), ({"SANDCGI_HUB": ""}, "SANDCGI_HUB is empty"):
+        state, text, _mend = stream(settings)
+        equal((state, text[:13]), ("note", "not checked: "))
+        contains(text, words)
+    with open(f"{site.folder}/conf/fastcgi.conf", "r+", encoding="utf-8") as file:
+        text = file.read().replace("fastcgi_pass_header X-Accel-Buffering;", "")
+        file.seek(0)
+        file.truncate()
+        file.write(text)
+    site.set_token("other", "0123456789abcdef0123")  # nginx reads its files again
+    equal(stream()[0], "ok", "without a second nginx")
+    state, text, mend = stream(outer)
+    equal(state, "wrong", text)
+    contains(text, f"{outer['PUBLIC_BASE_URL']}/mcp does not arrive")
+    contains(mend, "fastcgi_pass_header X-Accel-Buffering;")
 
 
 @test("doctor compares nginx's files with this version's and with the settings, and looks at the public name and at ports")

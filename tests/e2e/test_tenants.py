@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import runs
 import sites
 from harness import TOP, check, contains, equal, new_folder, test, wait_until
 from mcp import end_run
@@ -90,6 +91,24 @@ def _():
     refused = [end_run(call, 30)[0].get("isError", False) for call in calls]
     equal(sorted(refused), [False, True, True, True])
     client.structured("close_sandbox", {"sandboxId": sandbox})
+
+
+@test("concurrent_runs: a program that goes on after a reload or another start counts")
+def _():
+    path = f"{new_folder('tenants')}/tenants.ini"
+    _write(path, FILE)
+    site = sites.own({"SANDBOX_TENANTS_FILE": path, "SANDBOX_TIMEOUT": "2m"})
+    client = _client("busy", site)
+    for signum in signal.SIGHUP, signal.SIGKILL:
+        run = runs.begin(client, "sleep 100")
+        before = site.broker()
+        os.kill(site.process.pid if signum == signal.SIGHUP else before, signum)
+        wait_until(lambda: site.broker() not in (before, None), 20, "another broker")
+        wait_until(lambda: f"run {run} goes on; it began under another broker" in site.log(), 20, "the run came to it")
+        text, _fields = _busy(client, "run_code", _arguments(client, waitMs=1000))
+        contains(text, "concurrent_runs: 1 programs of yours are running; the limit is 1")
+        equal(runs.cancel(client, run)["status"], "cancelled")
+        equal(client.run("echo hi", "bash", waitMs=30000)["stdout"], "hi\n")
 
 
 @test("runs_per_minute: every kind of program counts, and the answer says when the next may begin")

@@ -548,6 +548,15 @@ def waiting_streams(checks):
         checks.equal("the hub sees who asks, and where", (values["SANDCGI_TENANT"], values["SANDCGI_SECRET"], values["REQUEST_URI"]),
                      ("default", SECRET, "/mcp"))
         checks.equal("with no more parameters than a worker", set(values) - KNOWN, set())
+        site.request("GET", "/mcp/api?abc=1", b"", [], token=site.token)
+        site.request("OPTIONS", "/mcp", b"", [])
+        wanted = ('"GET /mcp HTTP', '"POST /mcp HTTP', '"GET /mcp/api HTTP', '"OPTIONS /mcp HTTP')
+        for _ in range(200):  # a line comes after its answer
+            if all(one in site.log("access.log") for one in wanted):
+                break
+            time.sleep(0.05)
+        log = site.log("access.log")
+        checks.check("the log has the path that a client called, without its query", all(one in log for one in wanted) and ".sandcgi" not in log and "abc" not in log, log)
         answer = site.request("POST", "/mcp", b"x" * 300000, [listen], token=site.token)
         checks.check("a list of subscriptions is small", answer.status == 413 and is_rpc_error(answer), answer.status)
 

@@ -101,6 +101,14 @@ echo "hub $(grep -c 'info hub: GET listen' "$W/serve.log")"
 echo "upload $(ask -X PUT -d x "http://127.0.0.1:$PORT$BELOW/uploads/$(printf '0%.0s' {1..32})")"
 echo "root $(stat -c '%a %G' /var/lib/sandcgi/sandboxes) secrets $(stat -c %a /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/{front-secret.conf,file-key.conf,tokens.map} | xargs)"
 echo "log $(grep "POST $BELOW/mcp" /var/log/nginx/sandcgi.log | grep -c '"default"')"
+# Without --config: the settings of /etc/sandcgi.
+echo "status $(sandcgi status --json | grep -c '"startedAt"')"
+echo "list $(sandcgi token list | grep -c alice)"
+echo "check $(sandcgi check 2>/dev/null | grep -c "^MCP_API_TOKEN=")"
+echo "doctor $(sandcgi doctor | grep -c "  /etc/sandcgi/sandcgi.conf: what they name is there")"
+echo "backup $(sandcgi backup - 2>&1 >/dev/null | grep -c 'backed up: 0 conversations')"
+echo "elsewhere $(SANDCGI_CONFIG=/nowhere sandcgi status 2>&1 | grep -c /nowhere) $(SANDBOX_ROOT=/nowhere sandcgi check 2>&1 | grep -c "FILE_SECRET must be set")"
+echo "down $(SANDCGI_BROKER=/nowhere sandcgi status 2>&1 | grep -c "the server of /etc/sandcgi/sandcgi.conf is not running")"
 before=$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)
 sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >"$W/again"
 [[ $before == "$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)" ]] && echo "again unchanged"
@@ -147,7 +155,7 @@ def walk(checks, below):
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
         for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 640 600 600 600", "log 1",
-                     "again unchanged", "nginx includes both files already"):
+                     "status 1", "list 1", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:
             return None

@@ -461,7 +461,7 @@ stand_in()
     local step
     for step in take_lock ensure_packages write_env_file derive_settings remember_choices note_places end_strays check_ports_free \
         ensure_certificate ensure_engine ensure_engine_client ensure_network ensure_account ensure_sandbox_root check_settings \
-        sync_token write_file_key take_earlier_page render_nginx wait_for_answers run_server flock; do
+        sync_token write_file_key take_earlier_page render_nginx wait_for_answers wait_for_limits run_server flock; do
         eval "$step() { :; }"
     done
     for step in begin_build finish_build begin_page finish_page run_first_program print_ending stop_all; do

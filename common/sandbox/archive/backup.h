@@ -37,8 +37,12 @@ int backup_write(const struct sandbox_root *root, const char *tenant, enum backu
 struct restore_want {
     const char *tenant; /* whose conversations are restored; NULL: all */
     bool replace;       /* conversations that are there */
-    /* Removes one of those; 0, or -1 with *e. */
-    int (*remove)(void *ctx, const char *tenant, const char *conversation, struct err *e);
+    /* Exchanges the files of one of those, which is not in use, with the folder of that name in
+     * .staging; 0, or -1 with *e. The same call once more takes it back. */
+    int (*exchange)(void *ctx, const char *tenant, const char *conversation, const char *staged,
+                    struct err *e);
+    /* At the end: removes the kept results of what one of those ran before then (Unix seconds). */
+    void (*forget_runs)(void *ctx, const char *tenant, const char *conversation, int64_t before);
     void *ctx;
 };
 
@@ -47,8 +51,9 @@ struct restore_want {
  * an owner as a new one does, counts as used now, and must keep within the root's bounds. All are
  * staged first, and moved into the root when the whole backup was read: a refused one leaves
  * nothing. ERR_INVALID: no backup, or one with names, links or devices that a backup has not;
- * ERR_LIMIT: SANDBOX_QUOTA, SANDBOX_FILES or the disk's reserve; ERR_EXISTS without replace. When
- * moving fails, those that were moved are taken back, but replaced ones stay removed.
+ * ERR_LIMIT: SANDBOX_QUOTA, SANDBOX_FILES or the disk's reserve; ERR_EXISTS without replace;
+ * ERR_BUSY: one that is replaced is in use. When moving fails, all is taken back, and the text says
+ * so; it names a conversation for which that is impossible, since it is in use by then.
  */
 int backup_restore(const struct sandbox_root *root, int fd, const struct restore_want *want,
                    struct backup_sum *out, struct err *e);

@@ -7,12 +7,11 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/archive/archive_privsep.h"
 #include "common/sandbox/archive/backup.h"
+#include "common/sandbox/archive/restore_move.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/owner.h"
 #include "common/sandbox/files/staging.h"
-#include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/quota.h"
-#include "common/sandbox/state/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,20 +32,9 @@ struct folder {
     struct attributes is;
 };
 
-struct conversation {
-    char *tenant, *conversation;
-    char staged[STAGING_NAME_LEN + 1]; /* in .staging */
-    char name[SANDBOX_NAME_LEN + 1];   /* to be, in the root */
-    bool moved;
-};
-
 struct restoring {
-    const struct sandbox_root *root;
-    const struct restore_want *want;
+    struct restore_move to;
     struct backup_sum *sum;
-    int staging_fd;
-    struct conversation *all;
-    size_t n;
     /* what the records of now are about */
     bool has_head, passed_over; /* the backup's; the conversation, which is another tenant's */
     uint64_t number;            /* of the conversation; 0: none yet */
@@ -123,60 +111,41 @@ static int finish_conversation(struct restoring *r, struct err *e)
 
 /* ---- a conversation's record ---- */
 
-static bool is_there(const struct restoring *r, const struct conversation *c)
-{
-    return faccessat(r->root->fd, c->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static int check_target(const struct restoring *r, const struct conversation *c, struct err *e)
-{
-    if (!is_there(r, c))
-        return 0;
-    if (!r->want->replace)
-        return err_set(e, ERR_EXISTS,
-                       "conversation %s of %s is there already; replace those that are there with "
-                       "--replace, or restore into an empty SANDBOX_ROOT",
-                       c->conversation, c->tenant);
-    if (sandbox_is_held(r->root, c->name))
-        return err_set(e, ERR_BUSY, "conversation %s of %s is in use; try again when it is not",
-                       c->conversation, c->tenant);
-    return 0;
-}
-
-static int stage_folder(struct restoring *r, struct conversation *c, struct err *e)
+static int stage_folder(struct restoring *r, struct restored *c, struct err *e)
 {
     AUTO_STAGED struct staged staged = STAGED_INIT;
 
-    r->owner = owner_new(r->root);
-    if (quota_check_disk(r->root->fd, &r->root->bounds, 0, e) < 0)
+    r->owner = owner_new(r->to.root);
+    if (quota_check_disk(r->to.root->fd, &r->to.root->bounds, 0, e) < 0)
         return -1;
-    if (staging_create_folder(r->root, r->owner, &staged) < 0)
+    if (staging_create_folder(r->to.root, r->owner, &staged) < 0)
         return err_errno(e, "a conversation's directory cannot be made");
     memcpy(c->staged, staged.name, sizeof c->staged);
     staged.name[0] = '\0'; /* removed with the rest, or moved */
-    r->dir_fd = openat(r->staging_fd, c->staged, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    r->dir_fd = openat(r->to.staging_fd, c->staged,
+                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return r->dir_fd < 0 ? err_errno(e, "a conversation's directory cannot be opened") : 0;
 }
 
 static int take_record_text(struct restoring *r, struct err *e)
 {
-    struct conversation c = {.tenant = NULL};
+    struct restored c = {.tenant = NULL};
 
     if (backup_record_parse(r->text.data, r->text.len, &c.tenant, &c.conversation, e) < 0)
         return -1;
     r->bytes = r->files = 0;
-    r->passed_over = r->want->tenant && strcmp(r->want->tenant, c.tenant) != 0;
+    r->passed_over = r->to.want->tenant && strcmp(r->to.want->tenant, c.tenant) != 0;
     if (r->passed_over) {
         free(c.tenant);
         free(c.conversation);
         return 0;
     }
-    r->all = mem_resize(r->all, r->n + 1, sizeof *r->all);
-    struct conversation *kept = &r->all[r->n++];
+    r->to.all = mem_resize(r->to.all, r->to.n + 1, sizeof *r->to.all);
+    struct restored *kept = &r->to.all[r->to.n++];
     *kept = c;
-    if (sandbox_name(r->root, c.tenant, c.conversation, kept->name, e) < 0)
+    if (sandbox_name(r->to.root, c.tenant, c.conversation, kept->name, e) < 0)
         return err_wrap(e, "a record in the backup");
-    return check_target(r, kept, e) < 0 ? -1 : stage_folder(r, kept, e);
+    return restore_check_target(&r->to, kept, e) < 0 ? -1 : stage_folder(r, kept, e);
 }
 
 static int take_text(struct restoring *r, struct err *e)
@@ -247,11 +216,12 @@ static int take_name(struct restoring *r, const struct backup_entry *entry, bool
 {
     if (r->passed_over)
         return 0;
-    if (r->root->bounds.files > 0 && ++r->files > r->root->bounds.files)
-        return err_set(
-            e, ERR_LIMIT,
-            "conversation %s of %s has more than %" PRIu64 " files and folders (SANDBOX_FILES)",
-            r->all[r->n - 1].conversation, r->all[r->n - 1].tenant, r->root->bounds.files);
+    if (r->to.root->bounds.files > 0 && ++r->files > r->to.root->bounds.files)
+        return err_set(e, ERR_LIMIT,
+                       "conversation %s of %s has more than %" PRIu64
+                       " files and folders (SANDBOX_FILES)",
+                       r->to.all[r->to.n - 1].conversation, r->to.all[r->to.n - 1].tenant,
+                       r->to.root->bounds.files);
     return is_folder ? make_folder(r, entry->name, e) : make_file(r, entry->name, e);
 }
 
@@ -278,7 +248,7 @@ static int take_entry(struct restoring *r, const char *path, bool is_folder, str
 
 static int take_bytes(struct restoring *r, const struct archive_record *record, struct err *e)
 {
-    const struct sandbox_bounds *bounds = &r->root->bounds;
+    const struct sandbox_bounds *bounds = &r->to.root->bounds;
 
     if (r->part == BACKUP_PART_HEAD || r->part == BACKUP_PART_RECORD) {
         buf_add(&r->text, record->data, record->len);
@@ -290,9 +260,9 @@ static int take_bytes(struct restoring *r, const struct archive_record *record, 
         return err_set(e, ERR_PROTOCOL, "the backup's reader brings content of no file");
     r->bytes += record->len;
     if (bounds->bytes > 0 && r->bytes > bounds->bytes)
-        return err_set(e, ERR_LIMIT,
-                       "conversation %s of %s has more than %" PRIu64 " bytes (SANDBOX_QUOTA)",
-                       r->all[r->n - 1].conversation, r->all[r->n - 1].tenant, bounds->bytes);
+        return err_set(
+            e, ERR_LIMIT, "conversation %s of %s has more than %" PRIu64 " bytes (SANDBOX_QUOTA)",
+            r->to.all[r->to.n - 1].conversation, r->to.all[r->to.n - 1].tenant, bounds->bytes);
     if (quota_check_piece(r->file_fd, bounds, r->file_bytes, record->len, e) < 0 ||
         fdio_write_all(r->file_fd, record->data, record->len, e) < 0)
         return -1;
@@ -361,53 +331,6 @@ static int read_backup(struct restoring *r, int fd, struct err *e)
     return done < 0 ? -1 : 0;
 }
 
-/* ---- moving into the root ---- */
-
-static int move_in(struct restoring *r, struct conversation *c, struct err *e)
-{
-    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-
-    if (check_target(r, c, e) < 0 ||
-        (is_there(r, c) && r->want->remove(r->want->ctx, c->tenant, c->conversation, e) < 0))
-        return -1;
-    if (beneath_rename_free(r->staging_fd, c->staged, r->root->fd, c->name) < 0)
-        return errno == EEXIST ? err_set(e, ERR_EXISTS,
-                                         "conversation %s of %s is twice in the backup, or was "
-                                         "made meanwhile",
-                                         c->conversation, c->tenant)
-                               : err_errno(e, "conversation %s", c->conversation);
-    c->moved = true;
-    (void)state_take_expired(r->root, c->name);
-    if (sandbox_find_named(r->root, c->name, &sb, e) < 0)
-        return -1;
-    return state_note_use(&sb, c->tenant, c->conversation, e);
-}
-
-static int move_all(struct restoring *r, struct err *e)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (move_in(r, &r->all[i], e) < 0)
-            return -1;
-    r->sum->conversations = r->n;
-    return 0;
-}
-
-/* After a failure: .trash takes what is staged, and what was moved. */
-static void take_back(struct restoring *r)
-{
-    char trash[TRASH_NAME_LEN + 1];
-    struct err ignored = ERR_INIT;
-
-    for (size_t i = 0; i < r->n; i++) {
-        struct conversation *c = &r->all[i];
-        if (c->moved && sandbox_retire(r->root, c->name, trash, &ignored) == 0)
-            state_forget(r->root, c->name);
-        else if (!c->moved && c->staged[0])
-            (void)trash_take(r->root, r->staging_fd, c->staged, trash, &ignored);
-    }
-    trash_empty(r->root);
-}
-
 static void restoring_clear(struct restoring *r)
 {
     struct err ignored = ERR_INIT;
@@ -415,12 +338,12 @@ static void restoring_clear(struct restoring *r)
     auto_close_fd(&r->file_fd);
     (void)finish_folders(r, &ignored);
     auto_close_fd(&r->dir_fd);
-    auto_close_fd(&r->staging_fd);
-    for (size_t i = 0; i < r->n; i++) {
-        free(r->all[i].tenant);
-        free(r->all[i].conversation);
+    auto_close_fd(&r->to.staging_fd);
+    for (size_t i = 0; i < r->to.n; i++) {
+        free(r->to.all[i].tenant);
+        free(r->to.all[i].conversation);
     }
-    free(r->all);
+    free(r->to.all);
     buf_clear(&r->text);
 }
 
@@ -428,21 +351,22 @@ int backup_restore(const struct sandbox_root *root, int fd, const struct restore
                    struct backup_sum *out, struct err *e)
 {
     struct restoring r __attribute__((cleanup(restoring_clear))) = {
-        .root = root,
-        .want = want,
+        .to = {.root = root,
+               .want = want,
+               .staging_fd = openat(root->fd, STAGING_DIR,
+                                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)},
         .sum = out,
-        .staging_fd = openat(root->fd, STAGING_DIR,
-                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
         .dir_fd = -1,
         .file_fd = -1,
         .text = BUF_INIT(BACKUP_RECORD_MAX)};
 
     *out = (struct backup_sum){0};
-    if (r.staging_fd < 0)
+    if (r.to.staging_fd < 0)
         return err_errno(e, STAGING_DIR " of SANDBOX_ROOT cannot be opened");
-    if (read_backup(&r, fd, e) == 0 && move_all(&r, e) == 0)
-        return 0;
-    take_back(&r);
-    *out = (struct backup_sum){0};
-    return -1;
+    if (read_backup(&r, fd, e) < 0 || restore_move_all(&r.to, e) < 0) {
+        *out = (struct backup_sum){0};
+        return restore_take_back(&r.to, e);
+    }
+    out->conversations = r.to.n;
+    return 0;
 }

@@ -134,6 +134,31 @@ int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to
     return errno == ENOENT ? renameat(from_fd, from, to_fd, to) : -1;
 }
 
+int beneath_exchange(int a_fd, const char *a, int b_fd, const char *b)
+{
+    char aside[FILES_COMPONENT_MAX + 1];
+
+    if (renameat2(a_fd, a, b_fd, b, RENAME_EXCHANGE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return -1;
+    if ((size_t)snprintf(aside, sizeof aside, "%s.aside", b) >= sizeof aside) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    if (renameat(b_fd, b, b_fd, aside) < 0)
+        return -1;
+    int rc = renameat(a_fd, a, b_fd, b);
+    if (rc == 0 && renameat(b_fd, aside, a_fd, a) == 0)
+        return 0;
+    const int why = errno;
+    if (rc == 0)
+        (void)renameat(b_fd, b, a_fd, a);
+    (void)renameat(b_fd, aside, b_fd, b);
+    errno = why;
+    return -1;
+}
+
 bool beneath_system_failed(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;

@@ -48,6 +48,12 @@ bool beneath_is_dot(const char *name);
  */
 int beneath_rename_free(int from_fd, const char *from, int to_fd, const char *to);
 
+/*
+ * Exchanges two names, in one step where the file system can. Elsewhere a is missing for a moment,
+ * and what b names has another name meanwhile. 0, or -1 with errno: nothing has changed.
+ */
+int beneath_exchange(int a_fd, const char *a, int b_fd, const char *b);
+
 /* Is this errno a failure of the system itself? All others mean that the name leads to nothing we
  * would open. */
 bool beneath_system_failed(int error);

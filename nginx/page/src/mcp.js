@@ -53,6 +53,8 @@ function away(cause) {
   return new CallError("away", "The server cannot be reached. Check that it is running (./start.sh --status) and that you are online.", { cause });
 }
 
+const hasExpired = (answer) => /error_description="[^"]*expired/.test(answer.headers.get("WWW-Authenticate") ?? "");
+
 /** The server's words for a status that is no success. */
 async function refused(answer) {
   let said = "";
@@ -60,6 +62,7 @@ async function refused(answer) {
     said = (await answer.json()).error?.message ?? "";
   } catch { /* not ours */ }
   const { status } = answer;
+  if (status === 401 && hasExpired(answer)) return new CallError("token", "This token has expired. Make a new one: sandcgi token add.");
   if (status === 401) return new CallError("token", "The server does not know this token. Check that it is whole, or make a new one: sandcgi token add.");
   if (status === 403) return new CallError("failed", `The server refuses this page's address: ${said || "add it to SANDCGI_ALLOWED_HOSTS and SANDCGI_ALLOWED_ORIGINS."}`);
   if (status === 413) return new CallError("argument", "This is larger than a call may be. Put large data in a file: drop it on the page.");

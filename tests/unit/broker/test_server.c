@@ -375,6 +375,31 @@ static void runs_survive_the_main_process_and_come_back_to_the_next(void **state
     bw_close(w);
 }
 
+static void a_relieved_main_process_leaves_its_runs_once_nothing_waits(void **state)
+{
+    struct broker_world *w = *state;
+
+    w->config.limits.max_runs = 1;
+    bw_start_broker(w);
+    int one = bw_send_run(w, "t", "c", "hold one", plain);
+    bw_wait_until_held(w, "one");
+    int two = bw_send_run(w, "t", "d", "hold two", plain);
+    bw_wait_for(w, "queued", 1);
+    kill(w->pid, SIGHUP);
+    bw_let_go(w, "one");
+    json_auto_t *first = bw_result(one);
+    expect_text(first, "status", "ok");
+    bw_wait_until_held(w, "two"); /* it had been accepted, so it has begun */
+    assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
+    bw_start_broker(w);
+    bw_wait_for(w, "running", 1);
+    bw_let_go(w, "two");
+    json_auto_t *second = bw_result(two);
+    expect_text(second, "status", "ok");
+    bw_wait_for(w, "running", 0);
+    bw_close(w);
+}
+
 /* ---- runs in a container that has served one ---- */
 
 static void begin_reuse(struct broker_world *w)
@@ -893,6 +918,7 @@ int main(void)
         CASE(a_look_is_handed_to_the_runs_supervisor),
         CASE(a_run_is_cancelled_by_its_tenant_only),
         CASE(runs_survive_the_main_process_and_come_back_to_the_next),
+        CASE(a_relieved_main_process_leaves_its_runs_once_nothing_waits),
         CASE(runs_of_a_conversation_get_the_same_supervisor_and_ids_of_their_own),
         CASE(calls_without_a_pause_wait_for_the_wipe),
         CASE(doubt_is_counted_and_the_next_run_is_another_supervisors),

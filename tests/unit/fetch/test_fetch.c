@@ -14,6 +14,7 @@
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
 #include "common/fetch/guard.h"
+#include "common/fetch/site.h"
 #include "tests/unit/fetch/fetch_server.h"
 
 #include <errno.h>
@@ -250,6 +251,23 @@ static void it_ends_when_the_asker_has_gone_or_it_is_not_to_go_on(void **state)
     assert_string_equal(e.text, "not any more");
 }
 
+static void a_look_at_a_stream_sends_no_token_to_another_machine(void **state)
+{
+    static const char *const headers[] = {"Authorization: Bearer token", NULL};
+    static const char *const foreign[] = {"http://192.0.2.1/mcp", "https://[2001:db8::1]/mcp"};
+    AUTO_FREE char *here = mem_printf("http://127.0.0.1:%d/mcp", free_port());
+    struct fetch_stream seen;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(foreign); i++) {
+        assert_works(fetch_stream(foreign[i], false, headers, "{}", &seen, &e), e);
+        assert_true(seen.foreign);
+    }
+    assert_fails(fetch_stream(here, false, headers, "{}", &seen, &e), ERR_UNAVAILABLE, e);
+    assert_false(seen.foreign); /* it was tried: nobody listens */
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +279,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_unknown_certificate_is_refused),
         cmocka_unit_test(no_proxy_is_used),
         cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(a_look_at_a_stream_sends_no_token_to_another_machine),
         cmocka_unit_test(a_process_of_its_own_answers_the_same),
         cmocka_unit_test(it_ends_when_the_asker_has_gone_or_it_is_not_to_go_on),
     };

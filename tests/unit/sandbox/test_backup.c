@@ -10,6 +10,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HEAD                                                                                       \
@@ -24,6 +25,18 @@
     {                                                                                              \
         "1/files", AE_IFDIR, NULL, NULL                                                            \
     }
+
+/* The file system cannot exchange names. */
+static bool cannot_exchange;
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    if (cannot_exchange && (flags & RENAME_EXCHANGE)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+}
 
 struct row {
     const char *name;
@@ -59,13 +72,37 @@ static int make_tar(const struct row *rows, size_t n)
     return fd;
 }
 
-static int do_not_remove(void *ctx, const char *tenant, const char *conversation, struct err *e)
+/* The broker's part of a restore. */
+struct replacing {
+    const struct sandbox_root *root;
+    const char *busy; /* a conversation that is in use */
+    int exchanged, forgotten;
+};
+
+static int exchange(void *ctx, const char *tenant, const char *conversation, const char *staged,
+                    struct err *e)
 {
-    (void)ctx;
-    return err_set(e, ERR_BUSY, "%s %s", tenant, conversation);
+    struct replacing *x = ctx;
+    char name[SANDBOX_NAME_LEN + 1];
+
+    if (strcmp(conversation, x->busy) == 0)
+        return err_set(e, ERR_BUSY, "a program is still running");
+    x->exchanged++;
+    assert_works(sandbox_name(x->root, tenant, conversation, name, e), *e);
+    return sandbox_exchange(x->root, name, staged, e);
 }
 
-static const struct restore_want all = {NULL, false, do_not_remove, NULL};
+static void forget_runs(void *ctx, const char *tenant, const char *conversation, int64_t before)
+{
+    struct replacing *x = ctx;
+
+    (void)tenant;
+    (void)conversation;
+    assert_true(before > 0);
+    x->forgotten++;
+}
+
+static const struct restore_want all = {.exchange = exchange, .forget_runs = forget_runs};
 
 /* An empty root beside the fixture's, with another secret. */
 static void open_other(const struct fixture *f, struct sandbox_root *out)
@@ -149,17 +186,103 @@ static void what_is_there_stays_unless_it_is_replaced(void **state)
     plant_conversation(f);
     AUTO_FD int fd = backup_of(f, "default", BACKUP_TAR, &sum);
     assert_fails(backup_restore(&f->root, fd, &all, &sum, &f->e), ERR_EXISTS, f->e);
-    const struct restore_want others = {"nobody", false, do_not_remove, NULL};
+    const struct restore_want others = {.tenant = "nobody"};
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
     assert_works(backup_restore(&f->root, fd, &others, &sum, &f->e), f->e);
     assert_int_equal(sum.conversations, 0);
-    const struct restore_want replace = {NULL, true, do_not_remove, NULL};
+    const struct restore_want replace = {.replace = true, .exchange = exchange};
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
     assert_fails(backup_restore(&f->root, fd, &replace, &sum, &f->e), ERR_BUSY, f->e); /* open */
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
     assert_int_equal(fixture_count(f->root.fd, ".trash"), 0);
     AUTO_FD int none = backup_of(f, "nobody", BACKUP_TAR, &sum);
     assert_int_equal(sum.conversations, 0);
+}
+
+static void plant(const struct sandbox_root *root, const char *conversation)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    struct err e = ERR_INIT;
+
+    assert_works(sandbox_open(root, "t", conversation, &sb, &e), e);
+    assert_works(state_note_use(&sb, "t", conversation, &e), e);
+    AUTO_FD int fd = openat(sb.fd, "old", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+}
+
+/* Which of the two files does it hold? "": there is no such conversation. */
+static const char *held(const struct sandbox_root *root, const char *conversation)
+{
+    AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
+    AUTO_STATE_RECORD struct state_record record = {0};
+    struct err e = ERR_INIT;
+
+    if (sandbox_find(root, "t", conversation, &sb, &e) < 0)
+        return "";
+    assert_works(state_read(root, sb.name, &record, &e), e);
+    const bool old = faccessat(sb.fd, "old", F_OK, 0) == 0;
+    assert_int_equal(faccessat(sb.fd, "new", F_OK, 0), old ? -1 : 0);
+    return old ? "old" : "new";
+}
+
+static void fail_to_replace_then_replace(struct fixture *f)
+{
+    static const struct row rows[] = {
+        HEAD,
+        {"1/record.json", AE_IFREG, "{\"tenant\":\"t\",\"conversationId\":\"one\"}", NULL},
+        {"1/files", AE_IFDIR, NULL, NULL},
+        {"1/files/new", AE_IFREG, "", NULL},
+        {"2/record.json", AE_IFREG, "{\"tenant\":\"t\",\"conversationId\":\"fresh\"}", NULL},
+        {"2/files", AE_IFDIR, NULL, NULL},
+        {"2/files/new", AE_IFREG, "", NULL},
+        {"3/record.json", AE_IFREG, "{\"tenant\":\"t\",\"conversationId\":\"two\"}", NULL},
+        {"3/files", AE_IFDIR, NULL, NULL},
+        {"3/files/new", AE_IFREG, "", NULL},
+    };
+    struct sandbox_root other;
+    struct backup_sum sum;
+    AUTO_FD int fd = make_tar(rows, ARRAY_LEN(rows));
+
+    open_other(f, &other);
+    plant(&other, "one");
+    plant(&other, "two");
+    struct replacing x = {&other, "two", 0, 0};
+    const struct restore_want want = {
+        .replace = true, .exchange = exchange, .forget_runs = forget_runs, .ctx = &x};
+    assert_fails(backup_restore(&other, fd, &want, &sum, &f->e), ERR_BUSY, f->e);
+    assert_non_null(strstr(f->e.text, "all conversations are as before"));
+    assert_non_null(strstr(f->e.text, "conversation two of t: a program is still running"));
+    assert_int_equal(x.exchanged, 2); /* to and fro */
+    assert_int_equal(x.forgotten, 0);
+    assert_string_equal(held(&other, "one"), "old");
+    assert_string_equal(held(&other, "fresh"), "");
+    assert_string_equal(held(&other, "two"), "old");
+
+    x.busy = "";
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    assert_works(backup_restore(&other, fd, &want, &sum, &f->e), f->e);
+    assert_int_equal(sum.conversations, 3);
+    assert_int_equal(x.forgotten, 2);
+    assert_string_equal(held(&other, "one"), "new");
+    assert_string_equal(held(&other, "fresh"), "new");
+    assert_string_equal(held(&other, "two"), "new");
+    assert_int_equal(fixture_count(other.fd, ".staging"), 0);
+    assert_int_equal(fixture_count(other.fd, ".trash"), 0);
+    sandbox_root_close(&other);
+}
+
+static void a_replacement_that_fails_brings_everything_back(void **state)
+{
+    struct fixture *f = *state;
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/other", f->dir);
+    for (int i = 0; i < 2; i++) {
+        cannot_exchange = i == 1;
+        fail_to_replace_then_replace(f);
+        unit_remove_tree(path);
+    }
+    cannot_exchange = false;
 }
 
 static void a_hostile_backup_is_refused_and_leaves_nothing(void **state)
@@ -248,6 +371,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         CASE(a_conversation_comes_back_in_a_root_of_another_secret),
         CASE(what_is_there_stays_unless_it_is_replaced),
+        CASE(a_replacement_that_fails_brings_everything_back),
         CASE(a_hostile_backup_is_refused_and_leaves_nothing),
         CASE(modes_have_no_bits_that_give_rights),
     };

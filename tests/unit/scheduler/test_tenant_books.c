@@ -125,6 +125,35 @@ static void a_clock_that_is_set_back_gives_no_time_back(void **state)
     end(&w);
 }
 
+static void a_clock_that_goes_back_over_midnight_and_on_again_counts_on(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (int restarts = 0; restarts < 2; restarts++) {
+        begin(&w, "[*]\nrun_seconds_per_day = 60\n");
+        w.now.unix_s = 100 * DAY_S + 600;
+        tenant_books_note_run(w.books, "alice", 60000, w.now);
+        w.now.unix_s -= 1200;
+        assert_false(may(&w, "alice"));
+        tenant_books_note_run(w.books, "bob", 1000, w.now);
+        if (restarts) { /* while the clock is behind */
+            json_auto_t *saved = tenant_books_encode(w.books);
+            tenant_books_free(w.books);
+            w.books = tenant_books_new(&w.tenants);
+            tenant_books_merge(w.books, saved, w.now);
+            assert_false(may(&w, "alice"));
+        }
+        w.now.unix_s += 1200;
+        assert_false(may(&w, "alice"));
+        assert_contains(w.e.text, "run for 60 s");
+        assert_true(may(&w, "bob"));
+        w.now.unix_s += DAY_S;
+        assert_true(may(&w, "alice"));
+        end(&w);
+    }
+}
+
 static void time_survives_a_restart_and_another_broker(void **state)
 {
     struct world w;
@@ -169,7 +198,9 @@ static void a_saved_file_that_makes_no_sense_says_nothing(void **state)
                                         "{\"day\":\"x\",\"ms\":3}",
                                         "{\"day\":100,\"ms\":{\"alice\":-5}}",
                                         "{\"day\":100,\"ms\":{\"alice\":\"60000\"}}",
-                                        "{\"day\":100,\"ms\":{\"alice\":9223372036854775807}}"};
+                                        "{\"day\":100,\"ms\":{\"alice\":9223372036854775807}}",
+                                        "{\"day\":100,\"later\":[]}",
+                                        "{\"day\":100,\"later\":{\"day\":101,\"ms\":[1]}}"};
     struct world w;
 
     (void)state;
@@ -191,6 +222,7 @@ int main(void)
         cmocka_unit_test(the_wall_clock_does_not_matter_to_runs_of_a_minute),
         cmocka_unit_test(time_of_a_day_is_used_up_until_midnight),
         cmocka_unit_test(a_clock_that_is_set_back_gives_no_time_back),
+        cmocka_unit_test(a_clock_that_goes_back_over_midnight_and_on_again_counts_on),
         cmocka_unit_test(time_survives_a_restart_and_another_broker),
         cmocka_unit_test(a_saved_file_that_makes_no_sense_says_nothing),
     };

@@ -188,17 +188,25 @@ wait_for_limits()
     wait_until 30 limits_are_known || true
 }
 
+# Of a rootless engine, unless the user has chosen.
+choose_no_network()
+{
+    if [[ -n $(setting SANDBOX_NETWORK '') ]]; then
+        say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/README.md, Network)"
+        return
+    fi
+    export SANDBOX_NETWORK=none
+    note_settings start.sh SANDBOX_NETWORK
+    say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/README.md, Network)"
+}
+
 # The firewall rules of SANDBOX_NETWORK. The server tests them itself, and refuses a network without them.
 ensure_network()
 {
     local rules=$project/nginx/setup/network.sh dns
     [[ $(setting SANDBOX_NETWORK public) != none && $engine == unix://* ]] || return 0
-    if engine_is_rootless && [[ -z $(setting SANDBOX_NETWORK '') ]]; then
-        export SANDBOX_NETWORK=none
-        note_settings start.sh SANDBOX_NETWORK
-        say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/README.md, Network)"
-    elif engine_is_rootless; then
-        say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/README.md, Network)"
+    if engine_is_rootless; then
+        choose_no_network
     elif ((EUID != 0)) && ! { have sudo && sudo -n true 2>/dev/null; }; then
         say "  programs get a network only with firewall rules, once after each boot: sudo $rules install"
     else

@@ -296,8 +296,7 @@ static void end_demand(bool there)
         fork_child(TEMPLATE_LOADED, self.offer_fd);
     }
     self.demand[0] = '\0';
-    if (!offer_send(&self.offer, self.hook_fd))
-        drop_child(false);
+    offer_send(&self.offer, self.hook_fd); /* to one that has ended: its hook says so */
 }
 
 int warm_packets(void)
@@ -462,6 +461,8 @@ bool warm_reaped(pid_t pid)
     for (enum template i = 0; i < TEMPLATE_N; i++) {
         if (pid == self.templates[i].child.pid) {
             drop_template(i, true);
+            if (i == TEMPLATE_LOADED)
+                end_demand(false);
             return true;
         }
     }

@@ -193,14 +193,14 @@ class Template:
     def away(self, work, names):
         """Does the work, which imports names, from where the image has them: no file of the conversation counts before its
         program runs."""
-        with open(PRELOAD) as file:
-            space = {"__name__": "preload"}
-            exec(compile(file.read(), PRELOAD, "exec"), space)
-        self.before = self.before or set(sys.modules)
         everywhere, here = sys.path[:], os.getcwd()
         sys.path[:] = [place for place in everywhere if place and not (place + "/").startswith(here + "/")]
         os.chdir("/")
         try:
+            with open(PRELOAD) as file:
+                space = {"__name__": "preload"}
+                exec(compile(file.read(), PRELOAD, "exec"), space)
+            self.before = self.before or set(sys.modules)
             return work(space, names)
         finally:
             os.chdir(here)

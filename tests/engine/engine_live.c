@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/engine/docker_http.h"
 
+#include <ftw.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -197,12 +198,20 @@ static void run_wanted(const struct live_case *cases, int argc, char **argv)
 }
 
 /* Files in the sandbox folder belong to the sandbox user; only what we know of is removed. */
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
 static void remove_data(void)
 {
-    AUTO_FREE char *made = mem_printf("%s/made.txt", data_path);
+    AUTO_FREE char *root = mem_printf("%s-root", data_path);
 
-    unlink(made);
-    rmdir(data_path);
+    nftw(data_path, remove_one, 64, FTW_PHYS | FTW_DEPTH);
+    nftw(root, remove_one, 64, FTW_PHYS | FTW_DEPTH);
 }
 
 int main(int argc, char **argv)

@@ -104,12 +104,21 @@ engine_clear_containerd() {
     engine_root rm -f "$file"
 }
 
+# The networks of an engine that has ended, and their bridges, each of which would keep one of the machine's address ranges.
+# The engine would also give its own bridge last time's address again.
+engine_forget_networks() {
+    local file=$ENGINE_DATA/data/network/files/local-kv.db bridge
+    while read -r bridge; do
+        engine_root ip link del "$bridge" 2>/dev/null || true
+    done < <(engine_root grep -aoE 'sg(pub|lan)-[0-9a-f]{8}' "$file" 2>/dev/null | sort -u)
+    engine_root rm -f "$file"
+}
+
 engine_launch() {
     engine_root mkdir -p "$ENGINE_RUN" "$ENGINE_DATA"
     engine_clear_containerd
     engine_root rm -f "$ENGINE_RUN/docker.pid" "$ENGINE_SOCKET"
-    # What it remembers of the bridge is last time's address, which it would give it again.
-    engine_root rm -f "$ENGINE_DATA/data/network/files/local-kv.db"
+    engine_forget_networks
     # shellcheck disable=SC2016 # the inner shell expands them
     engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null 8>&-' "$ENGINE_DATA/dockerd.log" \
         --data-root "$ENGINE_DATA/data" --exec-root "$ENGINE_RUN/exec" --pidfile "$ENGINE_RUN/docker.pid" \
@@ -161,13 +170,10 @@ engine_start() {
 
 # Only what engine_start started: by its pid file.
 engine_stop() {
-    local network
     [[ $engine_ours == yes ]] || return 0
     engine_ours=no
-    for network in sandcgi-public sandcgi-lan; do # their bridges would stay
-        engine_root curl -sS -m 5 -o /dev/null -X DELETE --unix-socket "$ENGINE_SOCKET" "http://engine/networks/$network" || true
-    done
     engine_end
+    engine_forget_networks
     engine_bridge_down
 }
 

@@ -46,7 +46,6 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
   --swaps N     only: N calls on names that a program swaps for links and folders (usually 3000, promised for 100000)
-  --compose     only: images and containers of docker-compose.yml are built and started, which takes minutes
   --bench       measure (tests/bench) instead of testing
   --vm NAME     only: end-to-end tests as with --only, in a virtual machine with Debian's kernel and cgroup v2 (tests/vm)
   --all         with make distcheck (also when CI=true)
@@ -98,10 +97,6 @@ parse_arguments() {
             [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"
             run_chaos=only chaos=$2 run_unit=no run_dist=no
             shift
-            ;;
-        --compose)
-            export SANDCGI_TEST_COMPOSE=yes
-            only=compose run_unit=no run_dist=no
             ;;
         --bench) run_bench=yes ;;
         --conformance) run_conformance=only run_unit=no run_dist=no ;;

@@ -1,4 +1,4 @@
-"""The Compose files: what docker-compose makes of them, and, where asked for, a boot of all of it."""
+"""The Compose files: what docker-compose makes of them, and a boot of all of it."""
 import json
 import os
 import secrets
@@ -157,8 +157,6 @@ def _sdk_session(project):
 @test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart; down leaves nothing",
       timeout=1800)
 def _():
-    if not os.environ.get("SANDCGI_TEST_COMPOSE"):
-        raise Skip("takes minutes: tests/run.sh --compose")
     project = _Project()
     project.do("build")
     project.do("up", "-d")

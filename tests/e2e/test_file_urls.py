@@ -257,7 +257,7 @@ def _take_up(site):
     before = [*procs.children(site.nginx_process.pid), *site.masters()]
     site.take_up_file_key()
     os.kill(site.process.pid, signal.SIGHUP)
-    wait_until(lambda: not set(before) & {*procs.children(site.nginx_process.pid), *site.masters()[-1:]}, 20, "nginx and the server have taken it up")
+    wait_until(lambda: not set(before) & {*procs.children(site.nginx_process.pid), *site.masters()}, 20, "nginx and the server have taken it up")
     site.wait_healthy()
 
 

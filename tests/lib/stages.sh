@@ -20,7 +20,7 @@ quietly() {
 # limited COMMAND…: on the build machine a stage that hangs is a failure that the counts tell.
 limited() {
     if [[ ${CI:-} == true ]]; then
-        set -- timeout --signal=TERM --kill-after=30 40m "$@"
+        set -- timeout --signal=TERM --kill-after=30 50m "$@"
     fi
     "$@"
 }

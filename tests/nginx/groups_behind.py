@@ -69,7 +69,8 @@ def everything_below(checks, site, path, how):
     before = len(site.hub.requests)
     site.request("GET", path + "/mcp", token=site.token)
     checks.equal(f"{how}: a stream reaches the hub", [dict(one["params"])["REQUEST_URI"] for one in site.hub.requests[before:]], ["/mcp"])
-    checks.equal(f"{how}: healthz", site.request("GET", path + "/healthz").status, 200)
+    for path_of in ("/healthz", "/readyz"):
+        checks.equal(f"{how}: {path_of}", site.request("GET", path + path_of).status, 200)
     answer = site.request("GET", f"{path}/files/{KEY}/{token(KEY)}/a.txt")
     checks.equal(f"{how}: a file", (answer.status, answer.body), (200, b"hello\n"))
     checks.equal(f"{how}: a file with another token", site.request("GET", f"{path}/files/{KEY}/{token('b' * 64)}/a.txt").status, 404)

@@ -5,6 +5,7 @@ libfront_a_SOURCES = \
 	fcgi/backup.c \
 	fcgi/commands.h \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
+	fcgi/doctor/denials.c fcgi/doctor/denials.h \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
@@ -49,12 +50,13 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_fcgi_record \
+check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_denials tests/unit/fcgi/test_fcgi_record \
 	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
 	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
+tests_unit_fcgi_test_denials_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_handed_LDADD = libfront.a $(LDADD)
@@ -69,7 +71,9 @@ tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_tokens
+FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_tokens
+tests_fuzz_fuzz_denials_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_denials_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)

@@ -27,12 +27,15 @@ secrets and tokens stay. Run it as root.
                        installation that has it /usr/share/sandcgi/page
   --output FOLDER      the files that nginx includes (default: /etc/nginx/sandcgi)
   --nginx-conf FILE    nginx's main configuration file (default: the one that nginx names)
+
+sandcgi setup nginx --check
+only looks whether nginx can serve sandcgi: its version and its modules.
 END
 }
 
 take_options()
 {
-    server_name='' path='' env_file=${SANDCGI_CONFIG:-/etc/sandcgi/sandcgi.conf} output=/etc/nginx/sandcgi nginx_conf='' page=''
+    server_name='' path='' output=/etc/nginx/sandcgi nginx_conf='' page=''
     [[ ${1:-} == nginx ]] || { usage >&2 && exit 2; }
     shift
     while (($#)); do
@@ -253,6 +256,8 @@ main()
 {
     program=${SANDCGI_PROGRAM:-sandcgi} log_file=/dev/null
     PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # Debian keeps nginx there, and users' paths do not
+    env_file=${SANDCGI_CONFIG:-/etc/sandcgi/sandcgi.conf}
+    [[ $* != "nginx --check" ]] || { check_nginx && exit; }
     take_options "$@"
     ((EUID == 0)) || die "needs root: it writes files that only root may read, and has nginx check them"
     check_nginx

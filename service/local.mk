@@ -1,13 +1,16 @@
 # Units and what goes with them. Their @NAME@ become the places of "make install".
 systemd_templates = \
 	service/sandcgi.service.in \
+	service/sandcgi-doctor.service.in \
 	service/sandcgi-network.service.in \
 	service/sandcgi-runners.service.in
 nodist_systemdsystemunit_DATA = \
 	service/sandcgi.service \
+	service/sandcgi-doctor.service \
 	service/sandcgi-network.service \
 	service/sandcgi-runners.service
 dist_systemdsystemunit_DATA = \
+	service/sandcgi-doctor.timer \
 	service/sandcgi.socket \
 	service/sandcgi-hub.socket
 sysusersdir = $(prefix)/lib/sysusers.d
@@ -23,11 +26,12 @@ $(nodist_systemdsystemunit_DATA): Makefile
 	sed -e 's|@bindir[@]|$(bindir)|g' -e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/$@.in >$@.new && mv $@.new $@
 service/sandcgi.service: service/sandcgi.service.in
+service/sandcgi-doctor.service: service/sandcgi-doctor.service.in
 service/sandcgi-network.service: service/sandcgi-network.service.in
 service/sandcgi-runners.service: service/sandcgi-runners.service.in
 
 examplesdir = $(docdir)/examples
-dist_examples_DATA = .env.example
+dist_examples_DATA = .env.example service/sandcgi.logrotate
 
 EXTRA_DIST += $(systemd_templates) service/README.md service/container.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
 	docker-compose.cloudflare.yml \

@@ -17,6 +17,13 @@ int64_t clock_mono_ms(void)
     return clock_mono_us() / 1000;
 }
 
+int64_t clock_boot_s(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return ts.tv_sec;
+}
+
 int64_t clock_ns_of(struct timespec time)
 {
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;

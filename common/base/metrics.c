@@ -41,7 +41,8 @@ static const struct family {
          "level=\"other\""},
     [METRIC_STARTED] = {"start_time_seconds", "gauge", "When the server was started, Unix time.", 1,
                         1, ""},
-    [METRIC_DISK_USED] = {NULL, NULL, NULL, 1, 1, ""}, /* by the status, as the next */
+    [METRIC_STARTED_BOOT] = {NULL, NULL, NULL, 1, 1, ""}, /* by the status, as the next */
+    [METRIC_DISK_USED] = {NULL, NULL, NULL, 1, 1, ""},
     [METRIC_CONVERSATIONS] = {NULL, NULL, NULL, 1, 1, ""},
     [METRIC_REQUESTS] = {"requests_total", "counter", "Requests answered, by route and outcome.", 1,
                          60, "route=\"other\",outcome=\"other\""},

@@ -21,6 +21,7 @@ enum metric {
     METRIC_ENGINE_CALLS, /* result */
     METRIC_LOG_LINES,    /* level */
     METRIC_STARTED,      /* Unix seconds */
+    METRIC_STARTED_BOOT, /* clock_boot_s then */
     METRIC_DISK_USED,    /* bytes of files and kept results */
     METRIC_CONVERSATIONS,
     /* of workers and hub */

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "common/broker/housekeeper.h"
+#include "common/broker/host_watch.h"
 #include "common/broker/limits_probe.h"
 #include "common/broker/network_probe.h"
 
@@ -14,7 +15,6 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/links/upload.h"
-#include "common/sandbox/state/quota.h"
 #include "common/sandbox/warm_dir.h"
 #include "common/scheduler/runners.h"
 
@@ -31,7 +31,7 @@
 #define SWEEP_MS      30000
 #define SWEEP_SOON_MS 2000 /* after a sweep that failed, and at the least */
 #define RETRY_MS      1000 /* until an engine that is away, or a callback, is called again */
-#define DISK_MS       5000 /* between looks at the disk */
+#define HOST_MS       5000 /* between looks at disk, root and clock */
 #define SETTLE_MS     200  /* image events come in bunches */
 
 /* Between tests of the networks: rules may be taken away, an engine's network be removed. */
@@ -56,9 +56,10 @@ struct housekeeper {
     struct deadline next_sweep;
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct deadline next_list; /* never: the list is fresh */
+    struct engine_runners runners; /* of the latest list */
     bool engine_is_lost;
-    bool disk_is_full;         /* as logged */
-    struct deadline next_disk; /* look at it */
+    struct host_watch host;
+    struct deadline next_host; /* look at it */
     char *image;               /* of a runner, for the tests of networks; NULL: there is none */
     struct deadline next_network, next_limits;
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
@@ -82,6 +83,16 @@ static void engine_lost(struct housekeeper *k, const struct err *e)
     k->next_list = deadline_in_ms(RETRY_MS);
     housekeeper_send(k,
                      json_pack("{s:o}", "engineError", json_from_bytes(e->text, strlen(e->text))));
+}
+
+/* Calls of its language are refused from now on. */
+static void tell_gone(const struct engine_runners *before, const struct engine_runners *now)
+{
+    for (size_t i = 0; i < before->n; i++)
+        if (!engine_runners_find(now, before->items[i].language))
+            log_warn("runners: the image %s has gone, and nothing runs %s now; ./start.sh or "
+                     "runners/build.sh builds it",
+                     before->items[i].image, before->items[i].language);
 }
 
 static void list_runners(struct housekeeper *k)
@@ -112,21 +123,15 @@ static void list_runners(struct housekeeper *k)
     housekeeper_send(k, json_pack("{s:o, s:s, s:b, s:b}", "runners", runners_encode(&runners),
                                   "version", facts->version, "podman", facts->podman, "rootless",
                                   facts->rootless));
-    engine_runners_clear(&runners);
+    tell_gone(&k->runners, &runners);
+    engine_runners_clear(&k->runners);
+    k->runners = runners;
 }
 
-/* Logged when it begins and when it is over, not for each call that is refused. */
-static void look_at_disk(struct housekeeper *k)
+static void look_at_host(struct housekeeper *k)
 {
-    struct err e = ERR_INIT;
-    bool full = quota_check_disk(k->root->fd, &k->root->bounds, 0, &e) < 0;
-
-    if (full && !k->disk_is_full)
-        log_warn("SANDBOX_ROOT: %s; runs and uploads are refused", e.text);
-    else if (!full && k->disk_is_full)
-        log_info("SANDBOX_ROOT: there is room again");
-    k->disk_is_full = full;
-    k->next_disk = deadline_in_ms(DISK_MS);
+    host_watch_look(&k->host, k->root, k->config->web_gid);
+    k->next_host = deadline_in_ms(HOST_MS);
 }
 
 static void report_network(struct housekeeper *k, enum network_tier tier, const char *error)
@@ -230,7 +235,7 @@ static bool housekeeper_tick(struct housekeeper *k)
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
     struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list),
-                                        deadline_min(k->next_network, k->next_disk));
+                                        deadline_min(k->next_network, k->next_host));
     next = deadline_min(next, k->next_limits);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
@@ -247,8 +252,8 @@ static bool housekeeper_tick(struct housekeeper *k)
         sweep(k);
     else if (k->engine_is_lost)
         k->next_sweep = DEADLINE_NEVER; /* list_runners sets it when the engine is back */
-    if (deadline_passed(k->next_disk))
-        look_at_disk(k);
+    if (deadline_passed(k->next_host))
+        look_at_host(k);
     if (deadline_passed(k->next_network))
         test_networks(k);
     if (deadline_passed(k->next_limits))
@@ -269,7 +274,7 @@ static void housekeeper_main(void *ctx, int fd)
                             .next_sweep = deadline_in_ms(0),
                             .next_network = DEADLINE_NEVER,
                             .next_limits = DEADLINE_NEVER,
-                            .next_disk = deadline_in_ms(0),
+                            .next_host = deadline_in_ms(0),
                             .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);
     if (!k.engine) {
@@ -279,6 +284,7 @@ static void housekeeper_main(void *ctx, int fd)
     while (housekeeper_tick(&k))
         ;
     k.engine->ops->free(k.engine);
+    engine_runners_clear(&k.runners);
     free(k.image);
 }
 

@@ -4,6 +4,7 @@ libbroker_a_SOURCES = \
 	common/broker/broker.h \
 	common/broker/child_io.c common/broker/child_io.h \
 	common/broker/dispatch.c \
+	common/broker/host_watch.c common/broker/host_watch.h \
 	common/broker/housekeeper.c common/broker/housekeeper.h \
 	common/broker/limits_probe.c common/broker/limits_probe.h \
 	common/broker/network_probe.c common/broker/network_probe.h \

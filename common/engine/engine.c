@@ -19,6 +19,15 @@ void engine_runners_clear(struct engine_runners *r)
     *r = (struct engine_runners){0};
 }
 
+const struct engine_runner *engine_runners_find(const struct engine_runners *r,
+                                                const char *language)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->items[i].language, language) == 0)
+            return &r->items[i];
+    return NULL;
+}
+
 /* image without the registries that engines add by default. */
 static const char *skip_registry(const char *image)
 {

@@ -233,6 +233,9 @@ struct engine {
 };
 
 void engine_runners_clear(struct engine_runners *r);
+/* NULL: no image runs the language. */
+const struct engine_runner *engine_runners_find(const struct engine_runners *r,
+                                                const char *language);
 
 /* About the engine: asked for once, then given to the engine objects of other processes. */
 struct engine_facts {

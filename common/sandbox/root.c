@@ -64,11 +64,28 @@ static bool holds_ours_only(int fd)
 
 /* Every account reads the names of mounted directories in /proc/PID/mountinfo, so the root has to
  * keep them out. Without a web server's group an administrator may have chosen another. */
+static bool is_closed(const struct stat *st, gid_t web_gid)
+{
+    return !(st->st_mode & 0007) &&
+           (!web_gid || (st->st_gid == web_gid && (st->st_mode & 0010)));
+}
+
+int sandbox_root_check_access(const char *path, const struct stat *st, gid_t web_gid,
+                              struct err *e)
+{
+    if (is_closed(st, web_gid))
+        return 0;
+    return err_set(e, ERR_REFUSED, "SANDBOX_ROOT %s has mode %04o and group %ju: %s", path,
+                   st->st_mode & 07777, (uintmax_t)st->st_gid,
+                   st->st_mode & 0007 ? "it is open to other accounts"
+                                      : "the web server cannot serve files");
+}
+
 static int close_root(int fd, const char *path, const struct stat *st, gid_t web_gid, struct err *e)
 {
     const mode_t mode = web_gid ? ROOT_MODE : 0700;
 
-    if (!(st->st_mode & 0007) && (!web_gid || (st->st_gid == web_gid && (st->st_mode & 0010))))
+    if (is_closed(st, web_gid))
         return 0;
     if (!holds_ours_only(fd) || (web_gid && fchown(fd, (uid_t)-1, web_gid) < 0) ||
         fchmod(fd, mode) < 0)

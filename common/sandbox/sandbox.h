@@ -7,6 +7,8 @@
 
 #include "common/sandbox/sandbox_root.h"
 
+#include <sys/stat.h>
+
 #define SANDBOX_ID_MAX 256 /* bytes of a conversation id */
 
 /*
@@ -22,6 +24,11 @@ int sandbox_root_open(struct sandbox_root *out, const char *path, const char *ho
                       const char *secret, const char *base_url, uid_t uid, gid_t gid, gid_t web_gid,
                       struct err *e);
 void sandbox_root_close(struct sandbox_root *root);
+
+/* Is a SANDBOX_ROOT still closed as sandbox_root_open has left it? ERR_REFUSED with one line that
+ * says what is wrong. */
+int sandbox_root_check_access(const char *path, const struct stat *st, gid_t web_gid,
+                              struct err *e);
 
 /*
  * After a change of FILE_SECRET: links made with the one before are valid until then (Unix seconds;

@@ -18,11 +18,11 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
         err_set(e, ERR_UNAVAILABLE, "%s", r->engine_error);
         return NULL;
     }
-    for (size_t i = 0; i < r->list.n; i++) {
-        if (strcmp(r->list.items[i].language, language) == 0)
-            return &r->list.items[i];
+    const struct engine_runner *found = engine_runners_find(&r->list, language);
+    if (found)
+        return found;
+    for (size_t i = 0; i < r->list.n; i++)
         buf_addf(&known, "%s%s", i ? ", " : "", r->list.items[i].language);
-    }
     if (r->list.n == 0)
         err_set(e, ERR_NOT_FOUND,
                 "no runner image is installed; run runners/build.sh on the server");

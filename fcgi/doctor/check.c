@@ -156,15 +156,6 @@ static void check_files(const struct settings *s, const char *config_path, struc
 
 /* ---- images ---- */
 
-static const struct engine_runner *find_language(const struct engine_runners *list,
-                                                 const char *language)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (strcmp(list->items[i].language, language) == 0)
-            return &list->items[i];
-    return NULL;
-}
-
 static void add_languages(const struct engine_runners *list, struct buf *out)
 {
     for (size_t i = 0; i < list->n; i++)
@@ -180,7 +171,7 @@ void check_warm(const struct settings *s, const struct engine_runners *list, str
     add_languages(list, &names);
     for (size_t i = 0; i < s->pool.n; i++) {
         const char *language = s->pool.items[i].language;
-        if (!find_language(list, language))
+        if (!engine_runners_find(list, language))
             findings_add(out, chosen ? FINDING_WRONG : FINDING_NOTE, ABOUT, "",
                          "SANDBOX_WARM names %s, which no image runs; there is: %s; build the "
                          "image, or take the language out",

@@ -10,7 +10,9 @@
 #include "common/fetch/site.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/sandbox.h"
 #include "fcgi/doctor/check.h"
+#include "fcgi/doctor/denials.h"
 #include "fcgi/doctor/web.h"
 
 #include <inttypes.h>
@@ -19,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 #define ANSWER_MS     5000
@@ -150,20 +153,53 @@ static void look_at_disk(const struct look *l)
                      "%.0f MiB are free at SANDBOX_ROOT", (double)free / MIB);
 }
 
-/* Nothing that the server has made can be of the future, nor its own start. */
-static void look_at_clock(const struct look *l)
+/* The server's start mends it; since then somebody else has changed it. */
+static void look_at_root(const struct look *l)
 {
-    int64_t now = clock_unix_s(), latest = json_get_integer(l->status, "startedAt", 0);
+    const struct settings *s = l->s;
+    struct stat st;
+    struct err e = ERR_INIT;
+
+    if (!l->status || stat(s->sandbox_root, &st) < 0 ||
+        sandbox_root_check_access(s->sandbox_root, &st, s->web_gid, &e) == 0)
+        return;
+    AUTO_FREE char *chgrp = mem_printf("chgrp %ju %s && ", (uintmax_t)s->web_gid, s->sandbox_root);
+    AUTO_FREE char *mend = mem_printf("%schmod %s %s", s->web_gid ? chgrp : "",
+                                      s->web_gid ? "0710" : "0700", s->sandbox_root);
+    findings_add(l->out, FINDING_WRONG, "owner", mend, "%s", e.text);
+}
+
+/* The seconds that the clock is off by, as far as this machine can know: nothing that the server
+ * has made can be of the future, and as much time has passed as its other clock says. */
+static int64_t clock_is_off(const struct look *l)
+{
+    const int64_t now = clock_unix_s(), started = json_get_integer(l->status, "startedAt", now);
+    const int64_t passed = now - started, up = json_get_integer(l->status, "uptimeS", passed);
     struct stat st;
 
-    if (stat(l->s->sandbox_root, &st) == 0 && st.st_mtime > latest)
-        latest = st.st_mtime;
-    if (latest > now + CLOCK_OFF_S)
-        findings_add(l->out, FINDING_WRONG, "clock", "timedatectl set-ntp true",
-                     "the clock went back by %lld s or more: files expire at wrong times",
-                     (long long)(latest - now));
+    if (passed - up > CLOCK_OFF_S || passed - up < -CLOCK_OFF_S)
+        return passed - up;
+    if (stat(l->s->sandbox_root, &st) == 0 && st.st_mtime > now + CLOCK_OFF_S)
+        return now - st.st_mtime;
+    return 0;
+}
+
+static void look_at_clock(const struct look *l)
+{
+    const int64_t off = clock_is_off(l);
+    struct timex kernel = {0};
+    const bool kept = adjtimex(&kernel) != TIME_ERROR;
+
+    if (off != 0) /* which is right where a time server did it */
+        findings_add(l->out, kept ? FINDING_NOTE : FINDING_WRONG, "clock",
+                     kept ? "" : "timedatectl set-ntp true; then restart the server",
+                     "the clock was set %s by %lld s: files, links and tokens expire by it",
+                     off > 0 ? "forward" : "back", (long long)(off > 0 ? off : -off));
+    else if (!kept)
+        findings_add(l->out, FINDING_NOTE, "clock", "timedatectl set-ntp true",
+                     "no time server keeps the clock right");
     else
-        say_ok(l, "clock", "not behind anything that the server has written");
+        say_ok(l, "clock", "a time server keeps it right");
 }
 
 /* ---- the site ---- */
@@ -312,7 +348,9 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
     look_at_engine(&l);
     look_at_limits(&l);
     look_at_disk(&l);
+    look_at_root(&l);
     look_at_clock(&l);
+    denials_look(s, &found);
     if (!l.status)
         web_look_at_ports(s, &found);
     web_look_at_nginx(s, nginx_folder, &found);

@@ -26,28 +26,29 @@
 #define KEY_MAX    4096
 #define TEXT_MAX   4096 /* bytes of the script's answer */
 
-/* ---- what render.sh says ---- */
+/* ---- what the scripts of nginx/ say ---- */
 
-/* Runs it; its output is added to out. Its exit status, or -1. */
-static int ask_render(const char *folder, struct buf *out, struct err *e)
+/* Runs nginx/NAME with two arguments; its output is added to out. Its exit status, or -1. */
+static int ask_script(const char *name, const char *first, const char *second, struct buf *out)
 {
-    AUTO_FREE char *script = script_find("nginx/render.sh");
+    AUTO_FREE char *script = script_find(name);
     int pipe_fds[2], status;
+    struct err e = ERR_INIT;
 
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-        return err_errno(e, "pipe");
+        return -1;
     AUTO_FD int from = pipe_fds[0];
     AUTO_FD int to = pipe_fds[1];
     pid_t pid = fork();
     if (pid == 0) {
         if (dup2(to, STDOUT_FILENO) >= 0 && dup2(to, STDERR_FILENO) >= 0)
-            execl(script, script, "--check", folder, (char *)NULL);
+            execl(script, script, first, second, (char *)NULL);
         _exit(127);
     }
     if (pid < 0)
-        return err_errno(e, "fork");
+        return -1;
     auto_close_fd(&to);
-    int rc = fdio_read_to_end(from, out, e);
+    int rc = fdio_read_to_end(from, out, &e);
     auto_close_fd(&from);
     if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || rc < 0)
         return -1;
@@ -63,8 +64,7 @@ static void replace_newlines(char *text)
 static void look_at_files(const char *folder, struct findings *out)
 {
     AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);
-    struct err e = ERR_INIT;
-    int status = ask_render(folder, &said, &e);
+    int status = ask_script("nginx/render.sh", "--check", folder, &said);
     AUTO_FREE char *names = buf_take(&said);
 
     replace_newlines(names);
@@ -77,6 +77,20 @@ static void look_at_files(const char *folder, struct findings *out)
     else
         findings_add(out, FINDING_NOTE, "nginx", AGAIN, "the files in %s cannot be compared: %s",
                      folder, names);
+}
+
+/* Its version and its modules. There may be none on this machine's PATH. */
+static void look_at_program(struct findings *out)
+{
+    static const char we[] = "sandcgi setup: ";
+    AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);
+    int status = ask_script("nginx/setup-nginx.sh", "nginx", "--check", &said);
+    AUTO_FREE char *problem = buf_take(&said);
+    const char *text = strstr(problem, we);
+
+    replace_newlines(problem);
+    if (status == 1 && text && !strstr(text, "is missing: install it"))
+        findings_add(out, FINDING_WRONG, "nginx", "", "%s", text + strlen(we));
 }
 
 /* ---- the values ---- */
@@ -170,6 +184,7 @@ void web_look_at_nginx(const struct settings *s, const char *folder, struct find
                      e.text);
         return;
     }
+    look_at_program(out);
     look_at_files(folder, out);
     look_at_values(s, buf_str(&values), out);
     look_at_key(s, buf_str(&values), out);

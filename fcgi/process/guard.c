@@ -374,6 +374,7 @@ int serve_run(const char *config_path)
     metrics_open();
     log_share();
     metrics_set(METRIC_STARTED, (uint64_t)clock_unix_s());
+    metrics_set(METRIC_STARTED_BOOT, (uint64_t)clock_boot_s());
     g.can_start = open_signals(&g, &e) == 0 && guard_open(&g, &e) == 0;
     if (g.master)
         take_over(&g, &e);

@@ -176,10 +176,12 @@ derive_settings()
     SANDCGI_TOKENS_FILE=$(setting SANDCGI_TOKENS_FILE "$tokens_file")
     SANDCGI_TOKENS_RELOAD=$(setting SANDCGI_TOKENS_RELOAD "$(printf 'test ! -e %q || pkill -HUP -F %q -x nginx' "$nginx_pid_file" "$nginx_pid_file")")
     tokens_file=$SANDCGI_TOKENS_FILE
+    SANDCGI_LOG=$(setting SANDCGI_LOG "$sandcgi_log") # by its name, so that a reload opens it again after a rotation
+    sandcgi_log=$SANDCGI_LOG
     PUBLIC_BASE_URL=$(setting PUBLIC_BASE_URL "https://localhost:$https_port")
     [[ ! $PUBLIC_BASE_URL =~ ^https://localhost:[0-9]+/?$ ]] || PUBLIC_BASE_URL=https://localhost:$https_port
     export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
-    export SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD
+    export SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD SANDCGI_LOG
     if ((EUID == 0)); then
         SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
         SANDCGI_LISTEN_GROUP=$(setting SANDCGI_LISTEN_GROUP "${nginx_user#* }")
@@ -195,7 +197,7 @@ derive_settings()
 note_places()
 {
     note_settings start.sh SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
-        SANDCGI_USER SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD
+        SANDCGI_USER SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD SANDCGI_LOG
 }
 
 # note_settings CHOOSER NAME…: adds the variables of these names to .env, unless they are empty or there.

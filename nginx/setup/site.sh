@@ -1,11 +1,22 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
 # The site of nginx from the settings: what start.sh's own nginx and an existing one have in common.
 
+readonly oldest_nginx=1.20 # the first stable one with the option -e
+
+# is_older VERSION OTHER
+is_older()
+{
+    [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]
+}
+
 check_nginx()
 {
-    local built
+    local built version
     have nginx || die "nginx is missing: install it (Debian: apt-get install nginx)"
     built=$(nginx -V 2>&1)
+    version=$(sed -n 's|^nginx version: [a-z]*/\([0-9][0-9.]*\).*|\1|p' <<<"$built")
+    [[ -z $version ]] || ! is_older "$version" "$oldest_nginx" ||
+        die "this nginx is version $version, which is too old: install $oldest_nginx or later (https://nginx.org/en/linux_packages.html)"
     [[ $built == *http_secure_link_module* ]] ||
         die "this nginx lacks the module secure_link, which checks the URLs of files: install the package nginx-extras, or nginx 1.22 or later"
     [[ $built == *http_auth_request_module* ]] ||

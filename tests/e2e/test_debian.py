@@ -39,7 +39,7 @@ def _():
 @test("systemd accepts the units, and finds the service confined")
 def _():
     units = debian_root.installed().units_for_verify()
-    equal(len(units), 5, "units")
+    equal(len(units), 7, "units")
     done = subprocess.run(["systemd-analyze", "--man=no", "--recursive-errors=one", "verify", *units], capture_output=True, text=True, check=False)
     equal([line for line in done.stderr.splitlines() if "sandcgi" in line], [], "systemd-analyze verify")
     equal(done.returncode, 0, "systemd-analyze verify")

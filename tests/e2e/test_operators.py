@@ -1,4 +1,5 @@
 """What somebody sees who runs a server: check, doctor, status, metrics, the lines of the log."""
+import gzip
 import hashlib
 import json
 import os
@@ -13,19 +14,19 @@ import urllib.request
 
 import procs
 import sites
-from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
+from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from proxy import Proxy
 
 
-def _command(site, *arguments, settings=None):
-    """(status, output, errors) of `sandcgi ARGUMENTS`, with settings of its own file that differ."""
+def _command(site, *arguments, settings=None, before=(), **environment):
+    """(status, output, errors) of `sandcgi ARGUMENTS`, with settings of its own file that differ. before: what executes it."""
     path = site.config
     if settings is not None:
         path = f"{site.folder}/other.env"
         with open(path, "w", encoding="utf-8") as file:
             file.write("".join(f"{k}={v}\n" for k, v in (site.settings | settings).items() if v is not None))
         os.chmod(path, 0o600)
-    done = subprocess.run([site.binary, *arguments, "--config", path], env=sites.clean_environment() | sites.SANITIZER_ENV,
+    done = subprocess.run([*before, site.binary, *arguments, "--config", path], env=sites.clean_environment() | sites.SANITIZER_ENV | environment,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -136,6 +137,45 @@ def _():
     wait_until(lambda: len(calls(path)) + len(calls(moved)) == sent, 5, "every call")
     line = calls(path)[0]
     equal((line["status"], line["outcome"], line["tenant"], line["level"], line["role"]), (200, "ok", "default", "info", "worker"))
+
+
+@test("logrotate, with the example that is installed, moves the log away without a lost line")
+def _():
+    program = shutil.which("logrotate", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if not program:
+        raise Skip("logrotate is not installed")
+    site = sites.own({"SANDCGI_LOG_LEVEL": "info"}, start=False)
+    site.settings["SANDCGI_LOG"] = path = f"{site.folder}/log/own/sandcgi.log"
+    os.mkdir(os.path.dirname(path), 0o755)
+    site.write_config()
+    site.start()
+    with open(f"{TOP}/service/sandcgi.logrotate", encoding="utf-8") as file:
+        example = re.search(r"^/var/log/sandcgi/.*?^}$", file.read(), re.S | re.M).group()
+    check("systemctl kill" in example and "pkill" in example, example)
+    example = re.sub(r"^ +systemctl kill.*$", f"        kill -HUP {site.process.pid}", example.replace("/var/log/sandcgi/", os.path.dirname(path) + "/"), flags=re.M)
+    with open(f"{site.folder}/logrotate.conf", "w", encoding="utf-8") as file:
+        file.write(example + "\n")
+    client, sent = site.client(), 0
+
+    def lines():
+        found = []
+        for name in os.listdir(os.path.dirname(path)):
+            with (gzip.open if name.endswith(".gz") else open)(f"{os.path.dirname(path)}/{name}", "rt", encoding="utf-8") as file:
+                found += [line for line in file if " tools/list " in line]
+        return found
+    for rotation in range(1, 3):
+        for _ in range(10):
+            client.request("tools/list")
+            sent += 1
+        done = subprocess.run([program, "--force", "--state", f"{site.folder}/logrotate.state", f"{site.folder}/logrotate.conf"],
+                              capture_output=True, text=True, check=False)
+        equal((done.returncode, done.stderr), (0, ""))
+        wait_until(lambda: os.path.exists(path), 10, "another file")
+        check(os.path.exists(f"{path}.{rotation}" + ("" if rotation == 1 else ".gz")), os.listdir(os.path.dirname(path)))
+    for _ in range(10):
+        client.request("tools/list")
+        sent += 1
+    wait_until(lambda: len(lines()) == sent, 10, f"{sent} lines")
 
 
 @test("without an engine, and on a full disk, /readyz says 503 and a line says why, while /healthz stays 200")
@@ -337,8 +377,8 @@ def _():
 
 # ---- doctor ----
 
-def _findings(site, settings=None):
-    status, out, errors = _command(site, "doctor", "--json", "--nginx", f"{site.folder}/conf", settings=settings)
+def _findings(site, settings=None, **how):
+    status, out, errors = _command(site, "doctor", "--json", "--nginx", f"{site.folder}/conf", settings=settings, **how)
     told = json.loads(out)
     equal((status, errors), (0 if told["ok"] else 1, ""))
     return told["findings"]
@@ -371,6 +411,85 @@ def _():
     os.chmod(f"{site.folder}/run/front.sock", 0)  # as a web server that may not connect
     sick = [one for one in _findings(site) if one["about"] == "site"]
     equal((sick[0]["state"], "answers 502" in sick[0]["text"]), ("wrong", True), sick)
+
+
+# A clock that is three days ahead; the certificate of the tests is for two.
+AHEAD = """
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    long rc = syscall(SYS_clock_gettime, id, ts);
+    if (rc == 0 && id == CLOCK_REALTIME)
+        ts->tv_sec += 3 * 86400;
+    return (int)rc;
+}
+"""
+OLD_NGINX = """#!/bin/sh
+echo "nginx version: nginx/1.18.0 (Ubuntu)
+configure arguments: --with-http_secure_link_module --with-http_auth_request_module" >&2
+"""
+DENIED = {
+    "AppArmor": ('audit: type=1400 audit({now}.1:2): apparmor="DENIED" operation="connect" profile="nginx" name="{socket}" pid=1 comm="nginx"',
+                 "AppArmor (nginx) denied nginx: connect {socket}", "aa-logprof allows it in the profile nginx"),
+    "SELinux": ('type=AVC msg=audit({now}.1:3): avc:  denied  {{ search }} for  pid=1 comm="sandcgi" name="run" scontext=u:r:sandcgi_t:s0 permissive=0',
+                "SELinux (u:r:sandcgi_t:s0) denied sandcgi: search run", "audit2allow"),
+}
+WITH_AUDIT_LOG = 'mount -t tmpfs tmpfs /var/log && mkdir /var/log/audit && printf "%s\n" "$1" >/var/log/audit/audit.log && shift && exec "$@"'
+
+
+def _one(findings, about):
+    found = [one for one in findings if one["about"] == about]
+    equal(len(found), 1, f"{about}: {findings}")
+    return found[0]
+
+
+@test("doctor says when others may enter SANDBOX_ROOT, nginx is too old, the clock was set or the certificate has expired; the log, too, where it can know")
+def _():
+    site = sites.own()
+    os.chmod(site.root, 0o711)
+    found = _one(_findings(site), "owner")
+    equal((found["state"], "is open to other accounts" in found["text"]), ("wrong", True), found)
+    wait_until(lambda: _lines(site, "warn housekeeper: SANDBOX_ROOT", "open to other accounts; a reload mends it"), 15, "a line")
+    equal(subprocess.run(["sh", "-c", found["mend"]], check=False).returncode, 0, found["mend"])
+    wait_until(lambda: _lines(site, "SANDBOX_ROOT: its mode is right again"), 15, "its end")
+    check(not any(one["about"] == "owner" for one in _findings(site)), "after what mends it")
+    old = new_folder("old-nginx")
+    with open(f"{old}/nginx", "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+        file.write(OLD_NGINX)
+    nginx = [one for one in _findings(site, PATH=f"{old}:{os.environ['PATH']}") if one["about"] == "nginx" and one["state"] == "wrong"]
+    equal(len(nginx), 1, nginx)
+    contains(nginx[0]["text"], "this nginx is version 1.18.0, which is too old: install 1.20 or later")
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", f"{old}/ahead.so"], input=AHEAD, text=True, check=True)
+    options = sites.SANITIZER_ENV["ASAN_OPTIONS"] + ":verify_asan_link_order=0"
+    ahead = _findings(site, LD_PRELOAD=f"{old}/ahead.so", ASAN_OPTIONS=options)
+    clock = _one([one for one in ahead if "clock was set" in one["text"]], "clock")
+    contains(clock["text"], "the clock was set forward by 259")
+    check(clock["state"] in ("wrong", "note"), clock)
+    found = [one for one in ahead if one["about"] == "certificate" and one["state"] == "wrong"]
+    equal([one["text"] for one in found], ["the certificate of PUBLIC_BASE_URL expired 1 days ago"])
+    contains(found[0]["mend"], "nginx -s reload")
+
+
+@test("doctor finds what AppArmor or SELinux has denied, of this day and of this server, and says what allows it")
+def _():
+    if not IS_ROOT:
+        raise Skip("only root reads the kernel's log")
+    site = sites.own()
+
+    def denied(line):
+        """What doctor makes of a line in auditd's log."""
+        before = ("unshare", "--mount", "sh", "-c", WITH_AUDIT_LOG, "sh", line.format(now=now, socket=site.front))
+        return [(one["state"], one["text"], one["mend"]) for one in _findings(site, before=before) if one["about"] == "denied" and one["state"] != "ok"]
+    now = int(time.time())
+    for line, text, mend in DENIED.values():
+        found = denied(line)
+        equal([one[:2] for one in found], [("wrong", text.format(socket=site.front))], line)
+        contains(found[0][2], mend)
+    equal(denied(DENIED["AppArmor"][0].replace("{socket}", "/srv/www"))[0][0], "note", "of the web server's other files")
+    for line in (DENIED["AppArmor"][0].replace("{socket}", "/x").replace('"nginx"', '"other"'), DENIED["AppArmor"][0].replace("{now}", "1700000000")):
+        equal(denied(line), [], line)
 
 
 OUTER = """

@@ -42,6 +42,7 @@ lighttpd        lighttpd                                another web server
 podman          podman                                  the other engine
 uidmap          newuidmap                               the other engine without root
 prometheus      promtool                                metrics and alert rules
+logrotate       logrotate                               the example for logs
 catatonit       catatonit                               init for Podman
 python3-h2      /usr/lib/python3/dist-packages/h2       HTTP/2 of a tunnel
 build-essential /usr/share/doc/build-essential          the Debian package

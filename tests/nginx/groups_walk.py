@@ -50,6 +50,12 @@ add_lines()
     done <"$1"
 }
 
+# remove_lines: takes them out again.
+remove_lines()
+{
+    sed -i '\|include /etc/nginx/sandcgi/|d' /etc/nginx/nginx.conf /etc/nginx/site.conf
+}
+
 ask()
 {
     curl -s -o "$W/answer" -w '%{http_code}' --max-time 20 -H 'Host: sandbox.example.org' "$@"
@@ -81,6 +87,20 @@ reloaded()
 }
 """
 STORY = r"""
+# The documented way out; what is left then. Only the server of this machine may be ended.
+leave()
+{
+    while IFS= read -r command; do
+        [[ $command != *"# as said" ]] || { remove_lines; continue; }
+        [[ $command != pkill* ]] || command="kill $server; wait $server"
+        how=
+        [[ $command != *"-s reload"* ]] || how=reloaded
+        $how eval "$command" || { echo "FAILED ($?): $command"; exit 1; }
+    done <"$W/way-out"
+    echo "left $(ls -d /etc/nginx/sandcgi /etc/sandcgi /var/lib/sandcgi /run/sandcgi 2>/dev/null | wc -l) $(grep -hc sandcgi /etc/passwd /etc/group | xargs)"
+    echo "their site $(ask "http://127.0.0.1:$PORT/index.html") $(cat "$W/answer"), $(call "" "$token")"
+}
+
 while IFS= read -r command; do
     [[ $command != *"# as said" ]] || { add_lines "$W/out"; continue; }
     [[ $command != "sandcgi serve"* ]] || command="$command >$W/serve.log 2>&1 &"
@@ -88,6 +108,7 @@ while IFS= read -r command; do
     how=
     [[ $command != *"-s reload"* ]] || how=reloaded
     $how eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
+    [[ $command != "sandcgi serve"* ]] || server=$!
 done <"$W/commands"
 for ((i = 0; i < 100; i++)); do [[ ! -S /run/sandcgi/hub.sock ]] || break; sleep 0.1; done
 token=$(sed -n s/^MCP_API_TOKEN=//p /etc/sandcgi/sandcgi.conf)
@@ -114,7 +135,7 @@ sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >
 [[ $before == "$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)" ]] && echo "again unchanged"
 grep -o "nginx includes both files already" "$W/again"
 ls -d /etc/nginx/sandcgi.* 2>/dev/null || true
-[[ -n $BELOW ]] || exit 0
+[[ -n $BELOW ]] || { leave; exit; }
 mkdir -p "$W/page/page" && echo "our page" >"$W/page/index.html" && chmod -R a+rX "$W/page"
 sandcgi setup nginx --server-name sandbox.example.org --path $BELOW --page "$W/page" >"$W/again" && reloaded nginx -s reload
 echo "page $(ask "http://127.0.0.1:$PORT$BELOW/" >/dev/null && cat "$W/answer")"
@@ -132,19 +153,20 @@ echo "bad $(bad sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+-
 """
 
 
-def documented_commands():
+def documented_commands(walked):
     text = (NGINX_DIR / "README.md").read_text(encoding="utf-8")
-    return re.search(r"<!-- walk: existing nginx -->\n```sh\n(.*?)```", text, re.S).group(1)
+    return re.search(rf"<!-- walk: {walked} -->\n```sh\n(.*?)```", text, re.S).group(1)
 
 
 def walk(checks, below):
     if os.geteuid() != 0 or not BINARY.exists():
         return checks.skip("the way into an existing nginx", "needs root and a build")
     folder = tempfile.mkdtemp(prefix="sandcgi-walk-")
-    commands = documented_commands()
+    commands = documented_commands("existing nginx")
     if below:
         commands = commands.replace("example.org", f"example.org --path {below}/", 1)
     pathlib.Path(folder, "commands").write_text(commands, encoding="utf-8")
+    pathlib.Path(folder, "way-out").write_text(documented_commands("out of nginx"), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SANDBOX_", "SANDCGI_", "DOCKER_"))}
     try:
         done = subprocess.run(["unshare", "--mount", "--propagation", "private", "bash", "-c", MACHINE + STORY], check=False, capture_output=True,
@@ -158,6 +180,8 @@ def walk(checks, below):
                      "status 1", "list 1", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:
+            for line in ("left 0 0 0", "their site 200 their page, 404"):
+                checks.check(f"the documented way out: {line}", line in said, story)
             return None
         for line in ("page our page", "page stays 2"):
             checks.check(f"{where}: {line}", line in said, story)

@@ -8,7 +8,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 tested=${SANDCGI_TEST_BINARY:-$top/build/sandcgi}
 trap 'rm -rf "$work"' EXIT
-unset DOCKER_HOST SANDCGI_HTTPS_PORT SANDCGI_HTTP_PORT SANDBOX_ROOT SANDBOX_TIMEOUT_MAX MCP_API_TOKEN PUBLIC_BASE_URL
+unset DOCKER_HOST SANDCGI_LOG SANDCGI_HTTPS_PORT SANDCGI_HTTP_PORT SANDBOX_ROOT SANDBOX_TIMEOUT_MAX MCP_API_TOKEN PUBLIC_BASE_URL
 export SANDCGI_STATE_DIR=$work/state SANDCGI_ENV_FILE=$work/env
 passed=0 failed=0 skipped=0
 
@@ -532,6 +532,8 @@ begin_page images python finish_page services run_first_program python images pr
     rm -rf "$work/state"
 }
 
+readonly forty_two='{"result":{"structuredContent":{"stdout":"42\n"}}}'
+
 # program LANGUAGE: the first program at a server that finds the image at the second look; then what it was asked.
 program()
 {
@@ -547,7 +549,7 @@ program()
             cat "$work/found"
             printf '{"result":{"structuredContent":{"languages":[{"language":"%s"}]}}}' "$language" >"$work/found"
             ;;
-        "run_code print(6 * 7)" | "run_code echo \$((6 * 7))") printf '{"result":{"structuredContent":{"stdout":"42\\n"}}}' ;;
+        "run_code print(6 * 7)" | "run_code echo \$((6 * 7))") printf '%s' "${program_answer:-$forty_two}" ;;
         esac
     }
     run_first_program "$language"
@@ -556,11 +558,16 @@ program()
 
 test_first_program()
 {
-    local language
+    local language program_answer=''
     for language in bash python; do
         matches "a first program in $language, when the server has found the image" "$(within program "$language" | xargs)" \
             "^first program \($language\) [0-9.]+ s, [0-9.]+ s after the start list_runners list_runners run_code $language$"
     done
+    for program_answer in '{"result":{"structuredContent":{"status":"busy"},"isError":true}}' '{"error":{"code":-32600,"message":"too many calls of this tenant"}}'; do
+        matches "a server that others use is well: $program_answer" "$(within program bash | xargs)" "first program \(bash\) left out: the server is busy list_runners"
+    done
+    program_answer='{"result":{"structuredContent":{"status":"error"}}}'
+    matches "one that does not run it is not" "$(within program bash 2>&1)" "start.sh: the program did not print 42 but: .*error"
 }
 
 # asked URL PATH: how curl would ask the engine.
@@ -717,6 +724,24 @@ test_disk()
     matches "or nothing starts" "$(SANDCGI_DISK='' within disk_state 1)" "cannot be mounted"
 }
 
+# nginx_says VERSION: check_nginx with an nginx of that version, with all modules.
+nginx_says()
+{
+    local said=$1
+    nginx() { printf 'nginx version: %s\nconfigure arguments: --with-http_secure_link_module --with-http_auth_request_module\n' "$said" >&2; }
+    check_nginx
+    echo fine
+}
+
+test_nginx_version()
+{
+    local version
+    matches "an nginx that is too old" "$(within nginx_says "nginx/1.18.0 (Ubuntu)")" "version 1.18.0, which is too old: install 1.20 or later"
+    for version in nginx/1.20.1 nginx/1.22.1 openresty/1.27.1.2 nginx/2.0 freenginx; do
+        equal "nginx -V says $version" "$(within nginx_says "$version")" fine
+    done
+}
+
 test_options()
 {
     matches "--help" "$("$top/start.sh" --help 2>&1)" "usage: ./start.sh"
@@ -726,7 +751,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order first_program disk; do
+for name in options nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order first_program disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -111,10 +111,19 @@ static struct usage disk_left(int fd, const struct sandbox_bounds *b)
                           .files = above(free.files, b->reserve_files)};
 }
 
+static bool is_read_only(int fd)
+{
+    struct statvfs fs;
+
+    return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
+}
+
 int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e)
 {
     const struct usage left = disk_left(fd, b);
 
+    if (is_read_only(fd))
+        return err_set(e, ERR_LIMIT, "the server's disk is read-only; tell the operator");
     if (left.files == 0)
         return err_set(e, ERR_LIMIT,
                        "the server's disk has too few free inodes: %" PRIu64

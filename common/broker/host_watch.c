@@ -1,0 +1,64 @@
+#include "config.h"
+
+#include "common/broker/host_watch.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/sandbox/sandbox.h"
+#include "common/sandbox/state/quota.h"
+
+#include <inttypes.h>
+
+/* Logs a trouble that has begun, or is over. */
+static void tell(bool *logged, bool is_so, const char *trouble, const char *over)
+{
+    if (is_so && !*logged)
+        log_warn("%s", trouble);
+    else if (!is_so && *logged)
+        log_info("%s", over);
+    *logged = is_so;
+}
+
+static void look_at_disk(struct host_watch *w, const struct sandbox_root *root)
+{
+    AUTO_BUF struct buf text = BUF_INIT(1024);
+    struct err e = ERR_INIT;
+    const bool is_full = quota_check_disk(root->fd, &root->bounds, 0, &e) < 0;
+
+    buf_addf(&text, "SANDBOX_ROOT: %s; runs and uploads are refused", e.text);
+    tell(&w->disk_is_full, is_full, buf_str(&text), "SANDBOX_ROOT: there is room again");
+}
+
+static void look_at_root(struct host_watch *w, const struct sandbox_root *root, gid_t web_gid)
+{
+    AUTO_BUF struct buf text = BUF_INIT(2048);
+    struct stat st;
+    struct err e = ERR_INIT;
+
+    if (fstat(root->fd, &st) < 0)
+        return;
+    const bool is_wrong = sandbox_root_check_access(root->path, &st, web_gid, &e) < 0;
+    buf_addf(&text, "%s; a reload mends it", e.text);
+    tell(&w->root_is_open, is_wrong, buf_str(&text), "SANDBOX_ROOT: its mode is right again");
+}
+
+int64_t host_watch_clock(struct host_watch *w, int64_t unix_s, int64_t boot_s)
+{
+    const int64_t before = w->clock_offset_s, now = unix_s - boot_s;
+    const int64_t step = before == 0 ? 0 : now - before;
+
+    w->clock_offset_s = now;
+    return step >= HOST_CLOCK_STEP_S || step <= -HOST_CLOCK_STEP_S ? step : 0;
+}
+
+void host_watch_look(struct host_watch *w, const struct sandbox_root *root, gid_t web_gid)
+{
+    const int64_t step = host_watch_clock(w, clock_unix_s(), clock_boot_s());
+
+    if (step != 0)
+        log_warn("clock: it was set %s by %" PRId64 " s; is it right now? Files, links and tokens "
+                 "expire by it",
+                 step > 0 ? "forward" : "back", step > 0 ? step : -step);
+    look_at_disk(w, root);
+    look_at_root(w, root, web_gid);
+}

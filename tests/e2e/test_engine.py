@@ -76,6 +76,7 @@ def _():
     text = client.run_error("echo gone", language)
     check(language in text or "bash" in text, f"image missing: {text!r}")
     wait_until(lambda: language not in _languages(client), 5, "list_runners has forgotten it")
+    contains(sites.shared().log(), f"runners: the image sandcgi-runner-{language}:latest has gone, and nothing runs {language} now; ./start.sh")
 
 
 @test("H-19: an image with the label that is not on the allow-list is never offered, nor one without a tag")

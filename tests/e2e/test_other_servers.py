@@ -216,6 +216,7 @@ def _journey(site):
     equal(client.with_token("wrong" * 10).request("tools/list").status, 401)
     equal(client.http("GET", "/mcp", headers=client.headers()).status, 405)
     check({"run_code", "create_upload"} <= {tool["name"] for tool in client.result("tools/list")["tools"]}, "tools")
+    wait_until(lambda: client.http("GET", "/readyz").status == 200, 10, "/readyz")
     result = client.run(MADE.format(config=site.config), "bash")
     equal((result["status"], result["stderr"]), ("ok", ""))
     files = {file["name"]: file["url"] for file in result["files"]}
@@ -234,12 +235,21 @@ def _():
     _apache(site, ("proxy", "proxy_fcgi"), page, patience=2)
     client = _journey(site)
     equal(client.run("sleep 3; echo awake", "bash")["stdout"], "awake\n", "a call that is silent for longer than TimeOut")
+    began = site.log().count("audit=reload")
+    site.reload()  # as the page has the upgrade
+    for _ in range(200):
+        equal(client.fresh().request("ping").status, 200)
+        if site.log().count("audit=reload") > began:
+            break
+    equal(client.run("cat made.txt", "bash")["stdout"], "0123456789", "after it")
 
 
 @test("Apache with a CGI program and .htaccess, as on shared hosting, without a running server: the same, and long calls", timeout=120)
 def _():
     site = _site(SANDCGI_USER=None, SANDCGI_LISTEN_GROUP=None, SANDBOX_WAIT="5s", SANDBOX_WAIT_MAX="5s")
-    places = {"/home/alice/bin/sandcgi": site.binary, "/home/alice/sandcgi/sandcgi.env": site.config}
+    program = f"{site.folder}/web/sandcgi"
+    os.symlink(site.binary, program)
+    places = {"/home/alice/bin/sandcgi": program, "/home/alice/sandcgi/sandcgi.env": site.config}
     for name, block in (("sandcgi.cgi", "apache-cgi-script"), (".htaccess", "apache-cgi")):
         with open(f"{site.folder}/web/site/{name}", "w", encoding="utf-8") as file:
             file.write(_page(block, places))
@@ -248,8 +258,20 @@ def _():
         subprocess.run(["chown", "-R", sites.web_account(), site.root, site.config], check=True)
     os.chmod(site.config, 0o600)
     _apache(site, ("cgid",), "", patience=20, more=f'ScriptSock "{site.folder}/web/cgid.sock"', override="AuthConfig FileInfo Options")
-    _long_call(_journey(site))
+    client = _journey(site)
+    _long_call(client)
+    run = client.run("sleep 7; echo later", "bash")["runId"]
+    with open(f"{program}.new", "w", encoding="ascii") as file:  # as the page has the upgrade
+        file.write(f"#!/bin/sh\ntouch {site.folder}/tmp/upgraded\nexec {site.binary} \"$@\"\n")
+    os.chmod(f"{program}.new", 0o755)
+    os.rename(f"{program}.new", program)
+    ended = wait_until(lambda: _ended(client, run), 15, "the end of a run that began before")
+    equal(ended["stdout"], "later\n")
+    check(os.path.exists(f"{site.folder}/tmp/upgraded"), "the new program is not used")
     wait_until(lambda: not site.containers(), 10, "no container is left")
+    for name in (".htaccess", "sandcgi.cgi"):
+        os.unlink(f"{site.folder}/web/site/{name}")
+    equal(client.http("GET", "/healthz").status, 404, "removed")
 
 
 @test("lighttpd with FastCGI and signed links: the same", timeout=90)

@@ -186,6 +186,12 @@ def _():
     equal((result["status"], result["stdout"], tunnel.cut), ("ok", "slept\n", 0))
     check(14 < tunnel.first_byte[-1] < IDLE_S, f"first byte after {tunnel.first_byte[-1]:.1f} s")
     contains(result["files"][0]["url"], f"https://{PUBLIC}/files/")
+    client = tunnel.client()
+    client.conversation = "tunnel"
+    link = client.structured("create_upload", {"conversationId": "tunnel", "filename": "up.bin"})["url"]
+    contains(link, f"https://{PUBLIC}/uploads/")
+    equal(tunnel.client().http("PUT", link.removeprefix(f"https://{PUBLIC}"), b"u" * 300_000).status, 201, "an upload through the tunnel")
+    equal(client.run("wc -c <up.bin", "bash")["stdout"], "300000\n")
     with open(f"{site.folder}/log/access.log", encoding="utf-8") as log:
         contains(log.read(), f" {ADDRESS} ")
 

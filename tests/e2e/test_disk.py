@@ -183,3 +183,24 @@ def _():
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_FILES_RESERVE")
     contains(client.tool_error("create_upload", {"conversationId": client.conversation, "filename": "f"}), "SANDBOX_FILES_RESERVE")
     equal([name for name in os.listdir(site.root) if not name.startswith(".")], [])
+
+
+@test("a file system that has become read-only: calls say so, the log and doctor, too, and nothing is restarted when it is writable again")
+def _():
+    site = _site()
+    client = _owner(site)
+
+    def remount(way):
+        return subprocess.run(["mount", "-o", f"remount,bind,{way}", site.root], capture_output=True, check=False).returncode == 0
+    wait_until(lambda: remount("ro"), 20, "nobody writes there")
+    for tool, arguments in (("write_file", {"filename": "f", "text": ""}), ("create_upload", {"filename": "f"})):
+        contains(client.tool_error(tool, {"conversationId": client.conversation} | arguments), "the server's disk is read-only", tool)
+    contains(client.run_error("true", "bash"), "the server cannot write")
+    equal(client.http("GET", "/readyz").status, 503)
+    wait_until(lambda: "SANDBOX_ROOT: the server's disk is read-only; tell the operator; runs and uploads are refused" in site.log(), 15, "a line")
+    done = subprocess.run([site.binary, "doctor", "--quiet", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
+    contains(done.stdout, "the file system of SANDBOX_ROOT is read-only (to mend it: mount it writable)")
+    equal(client.structured("list_files", {"conversationId": client.conversation})["files"][0]["name"], "old.bin")
+    check(remount("rw"), "writable again")
+    client.upload("new.bin", b"x")
+    equal(client.run("cat new.bin", "bash")["stdout"], "x")

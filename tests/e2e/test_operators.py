@@ -157,16 +157,17 @@ def _():
         file.write(example + "\n")
     client, sent = site.client(), 0
 
-    def lines():
+    def lines(names=None):
         found = []
-        for name in os.listdir(os.path.dirname(path)):
+        for name in names or os.listdir(os.path.dirname(path)):
             with (gzip.open if name.endswith(".gz") else open)(f"{os.path.dirname(path)}/{name}", "rt", encoding="utf-8") as file:
                 found += [line for line in file if " tools/list " in line]
         return found
     for rotation in range(1, 3):
-        for _ in range(10):
+        while not lines([os.path.basename(path)]):  # of a worker that was started after the rotation
             client.request("tools/list")
             sent += 1
+            check(sent < 1000, "no worker writes to the new file")
         done = subprocess.run([program, "--force", "--state", f"{site.folder}/logrotate.state", f"{site.folder}/logrotate.conf"],
                               capture_output=True, text=True, check=False)
         equal((done.returncode, done.stderr), (0, ""))

@@ -1,6 +1,6 @@
 /*
  * The protocol on the broker's socket: messages of sock.h, each a JSON object. A connection begins
- * with its head:
+ * with its head, which has a member "wire" (WIRE_VERSION), too:
  *   {"op":"run", tenant, conversationId, language, network (enum network_tier), singleUse, index,
  * timeoutMs, keepBytes, waitMs, background, live, detach, cancelOnDisconnect, openFiles, keepOver,
  * imports}, and at once a second message, the body, which is no JSON: code, stdin, args, env as

@@ -124,3 +124,26 @@ char *buf_take(struct buf *b)
     buf_clear(b);
     return data;
 }
+
+void u32_put(void *to, uint32_t value)
+{
+    unsigned char *bytes = to;
+
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (unsigned char)(value >> (24 - 8 * i));
+}
+
+uint32_t u32_get(const void *from)
+{
+    const unsigned char *bytes = from;
+
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+void buf_add_u32(struct buf *b, uint32_t value)
+{
+    char bytes[4];
+
+    u32_put(bytes, value);
+    buf_add(b, bytes, sizeof bytes);
+}

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf {
     char *data;
@@ -51,3 +52,8 @@ static inline bool buf_ok(const struct buf *b)
 {
     return !b->failed;
 }
+
+/* Numbers of 32 bits as they stand in messages: big-endian. */
+void buf_add_u32(struct buf *b, uint32_t value);
+void u32_put(void *to, uint32_t value);
+uint32_t u32_get(const void *from);

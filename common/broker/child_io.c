@@ -165,12 +165,12 @@ int child_io_hand(struct child *child, const json_t *head, int connection, struc
     return child_post(child, message, connection, e);
 }
 
-int child_io_claim(struct child *child, const char *image_id, const json_t *head, int64_t queue_ms,
-                   int connection, struct err *e)
+int child_io_claim(struct child *child, const char *image_id, const char *sandbox_dir,
+                   const json_t *head, int64_t queue_ms, int connection, struct err *e)
 {
-    json_auto_t *message = json_pack("{s:s, s:O, s:I, s:s, s:s}", "do", "claim", "head", head,
+    json_auto_t *message = json_pack("{s:s, s:O, s:I, s:s, s:s, s:s}", "do", "claim", "head", head,
                                      "queueMs", (json_int_t)queue_ms, "runId", child->run_id,
-                                     "imageId", image_id);
+                                     "imageId", image_id, "sandboxDir", sandbox_dir);
 
     return child_post(child, message, connection, e);
 }

@@ -57,8 +57,8 @@ void child_io_poll(struct child_io *io);
 /* Hands a connection over ({"do":"hand","head":…}); closes nothing; -1 when the child is gone (the
  * caller chooses another). */
 int child_io_hand(struct child *child, const json_t *head, int connection, struct err *e);
-/* The same with a run ({"do":"claim",…}), which is wanted in that image. */
-int child_io_claim(struct child *child, const char *image_id, const json_t *head, int64_t queue_ms,
-                   int connection, struct err *e);
+/* The same with a run ({"do":"claim",…}), which is wanted in that image and that sandbox. */
+int child_io_claim(struct child *child, const char *image_id, const char *sandbox_dir,
+                   const json_t *head, int64_t queue_ms, int connection, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);

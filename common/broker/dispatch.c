@@ -22,6 +22,7 @@
 #define HELD_NETWORK_MS  30000 /* a test starts two containers */
 #define HELD_SANDBOX_MS  5000  /* for one of the broker before; then it is busy, */
 #define RESTART_RETRY_MS 2000  /* and its caller should come back in */
+#define NOT_BACK         "this sandbox has not come back to it yet"
 
 /* ---- jobs ---- */
 
@@ -132,13 +133,11 @@ static void refuse_as_busy(int take_fd)
     reply_send_error(take_fd, &e);
 }
 
-static void refuse_as_restarted(int take_fd)
+static void refuse_as_restarted(int take_fd, const char *why)
 {
     struct err e;
 
-    err_set(&e, ERR_BUSY,
-            "the server has just been restarted, and this sandbox has not come back to it yet; try "
-            "again in %d s",
+    err_set(&e, ERR_BUSY, "the server has just been restarted, and %s; try again in %d s", why,
             RESTART_RETRY_MS / 1000);
     json_t *reply = wire_error_new(&e);
     json_object_set_new(json_object_get(reply, "error"), "retryAfterMs",
@@ -240,7 +239,7 @@ static bool held_call_waits(struct broker *b, const struct held_call *call)
 static void held_call_begin(struct broker *b, struct held_call *call)
 {
     if (supervisors_await(b, call->head))
-        refuse_as_restarted(TAKE_FD(call->fd));
+        refuse_as_restarted(TAKE_FD(call->fd), NOT_BACK);
     else
         call_begin(b, TAKE_FD(call->fd), call->head, TAKE_FD(call->passed_fd));
 }
@@ -380,6 +379,11 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
         job_ask(b, TAKE_FD(fd), head, TAKE_FD(passed));
 }
 
+static bool has_body(enum broker_op op)
+{
+    return op == OP_RUN || op == OP_SESSION || op == OP_EXEC;
+}
+
 void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
 {
     struct broker *b = ctx;
@@ -387,11 +391,13 @@ void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_f
     const char *tenant = json_get_string(head, "tenant");
     bool sandbox = tenant && supervisors_await(b, head);
 
-    if (tenant && (sandbox || awaits_network(b, head)) && held_has_room(b, tenant))
+    if (has_body(op_of(head)) && !op_is_of_this_version(head))
+        refuse_as_restarted(take_fd, "this call came from a process of the version before");
+    else if (tenant && (sandbox || awaits_network(b, head)) && held_has_room(b, tenant))
         call_hold(b, take_fd, head, TAKE_FD(passed), tenant, false,
                   sandbox ? HELD_SANDBOX_MS : HELD_NETWORK_MS);
     else if (sandbox)
-        refuse_as_restarted(take_fd);
+        refuse_as_restarted(take_fd, NOT_BACK);
     else
         call_begin(b, take_fd, head, TAKE_FD(passed));
 }

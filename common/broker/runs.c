@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/metrics.h"
-#include "common/protocol/wire.h"
+#include "common/protocol/run_body.h"
 #include "common/rpc/json.h"
 
 #include <poll.h>
@@ -101,8 +101,8 @@ static void assign_warm(struct broker *b, const struct run_action *action, int64
     const struct run_call *call = call_of(action->run);
     struct err e = ERR_INIT;
 
-    if (child_io_claim(action->child, action->want.runner->image_id, call->head,
-                       now_ms - call->run.asked_ms, call->fd, &e) == 0) {
+    if (child_io_claim(action->child, action->want.runner->image_id, call->run.sandbox_dir,
+                       call->head, now_ms - call->run.asked_ms, call->fd, &e) == 0) {
         assign(b, action, action->child, now_ms);
         return;
     }
@@ -114,6 +114,7 @@ static void assign_new(struct broker *b, struct run_action *action, int64_t now_
 {
     const struct run_call *call = call_of(action->run);
     const struct supervisor_spawn spawn = {.runner = action->want.runner,
+                                           .sandbox_dir = call->run.sandbox_dir,
                                            .head = call->head,
                                            .connection = call->fd,
                                            .network = action->want.network,
@@ -149,15 +150,14 @@ static void carry_out(struct broker *b, struct run_action *action, int64_t now_m
 
 /* ---- the supervisors that have runs ---- */
 
-/* A message begins with its length, whose first byte is small; text inside it is not. So what is
- * next to be read is the body from its start, and the caller is still there. */
+/* What is next to be read is the body from its start, and the caller is still there. */
 static bool body_unread(int fd)
 {
-    unsigned char first;
+    unsigned char first[RUN_BODY_HEAD];
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    ssize_t n = recv(fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
 
-    return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first <= WIRE_MESSAGE_MAX >> 24 &&
-           poll(&p, 1, 0) == 0;
+    return n > 0 && run_body_begins(first, (size_t)n) && poll(&p, 1, 0) == 0;
 }
 
 void runs_taken(struct broker *b, struct child *child)

@@ -27,8 +27,7 @@ struct spawner {
 
 struct supervisor_spawn {
     const struct engine_runner *runner; /* NULL: head names an image */
-    const char *warm_dir, *sandbox_dir; /* the directory of a warm container or a persistent
-                                           sandbox; NULL: neither */
+    const char *warm_dir, *sandbox_dir; /* one of them: of what is run, of a warm container */
     const json_t *head;                 /* of the call that it is for; NULL: it is a warm one */
     int connection;                     /* and its caller; stays the caller's */
     bool network;

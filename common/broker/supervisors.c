@@ -196,6 +196,13 @@ void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
         run_queue_adopt(b->queue, child);
     else
         reattach_settle(&b->reattach, child);
+    if (!run && !op_is_of_this_version(head)) {
+        log_info("sandbox %s is of another version, and ends when nothing runs in it",
+                 child->run_id);
+        if (child_io_tell(child, "end", &e) < 0)
+            log_debug("sandbox %s cannot be told to end: %s", child->run_id, e.text);
+        child_set_state(child, CHILD_ENDED);
+    }
 }
 
 /* Runs go to the next broker, too, so that they count there, once no other can begin here: it would

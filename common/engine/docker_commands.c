@@ -3,6 +3,7 @@
 #include "common/engine/docker_self.h"
 
 #include "common/base/log.h"
+#include "common/protocol/entry_record.h"
 #include "common/rpc/json.h"
 
 #include <signal.h>
@@ -44,7 +45,7 @@ static int command_send(struct engine *engine, char tag, uint32_t id, const char
         return 0;
     if (len > talk->input.max / 2 || talk->input.len > talk->input.max / 4)
         return err_set(e, ERR_LIMIT, "the container does not take its input: too much is pending");
-    entry_write(tag, id, data, len, &talk->input);
+    entry_record_add(tag, id, data, len, &talk->input);
     talk_send(talk);
     return 0;
 }

@@ -2,6 +2,8 @@
 
 #include "common/engine/docker_self.h"
 
+#include "common/protocol/entry_record.h"
+
 #define WRITE_BYTES 65536
 /* Input, code and arguments that the container has not taken yet; and what is kept for more. */
 #define PENDING_MAX  ((size_t)128 * 1024 * 1024)
@@ -41,7 +43,7 @@ static void take_payload(void *ctx, enum engine_stream stream, const char *data,
     struct talk *t = ctx;
 
     if (t->protocol == 0) /* as the frames that an entry program would send */
-        entry_write(stream == ENGINE_STDOUT ? 'O' : 'E', t->run_id, data, len, &t->in);
+        entry_record_add(stream == ENGINE_STDOUT ? 'O' : 'E', t->run_id, data, len, &t->in);
     else if (stream == ENGINE_STDOUT)
         buf_add(&t->in, data, len);
     else
@@ -118,11 +120,11 @@ int talk_command(struct talk *t, const struct engine_command *command, struct er
         return err_set(e, ERR_LIMIT, "%d commands run in this container already",
                        ENGINE_COMMANDS_MAX);
     if (t->protocol == 0)
-        buf_add(&t->input, command->code, command->code_len);
+        entry_records_join(command->streams, command->streams_len, 'C', &t->input);
     else if (entry_write_command(t->last_id + 1, command, &t->input, e) < 0)
         return -1;
     t->ids[t->n_ids++] = ++t->last_id;
-    if (!command->code)
+    if (!command->run)
         return 0;
     t->run_id = t->last_id;
     t->run_at = at;
@@ -203,7 +205,7 @@ int talk_next(struct talk *t, struct err *e)
 {
     if (!t->stream || t->protocol == 0 || t->last_id == 0 || t->n_ids > 0 || t->next)
         return err_set(e, ERR_LOST, "there is no container that a run has left");
-    entry_write('N', 0, "", 0, &t->input);
+    entry_record_add('N', 0, "", 0, &t->input);
     if (!buf_ok(&t->input))
         return err_set(e, ERR_LIMIT, "the container does not take its input");
     t->wait = (struct engine_wait){0};

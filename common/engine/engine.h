@@ -102,8 +102,11 @@ struct engine_outcome {
 /* What a container starts: a command, or a run, which is a program in the image's own language and
  * ends everything else in the container. Plain images get the code only. */
 struct engine_command {
-    const char *code; /* of a run; NULL: a command */
-    size_t code_len;
+    bool run;
+    /* Whole records (common/protocol/entry_record.h), whatever their ids: 'C', a run's code, then
+     * 'I', the standard input. */
+    const char *streams;
+    size_t streams_len;
     /* n_argv: of a command, at least one, the first is looked up in the PATH; of a run, behind its
      * program's name */
     const char *const *argv;
@@ -111,8 +114,6 @@ struct engine_command {
     const char *cwd;        /* NULL: "/data" */
     const char *const *env; /* "NAME=value", n_env: the container's environment plus these */
     size_t n_env;
-    const char *input; /* its stdin, whole; NULL: empty */
-    size_t input_len;
     /* Then it and what it started is killed; 0: never. A run's begins when it is handed over. */
     uint64_t timeout_ms;
     bool control;     /* of a command: descriptor 3 is the other end of control */

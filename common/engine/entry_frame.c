@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/parse.h"
-#include "common/engine/frame.h"
+#include "common/protocol/entry_record.h"
 #include "common/rpc/json.h"
 
 #include <inttypes.h>
@@ -13,8 +13,7 @@
 
 #define HEAD_LEN       5
 #define ID_LEN         4
-#define PART_MAX       ((size_t)65536) /* of data in one record; any cut would do */
-#define WORD_MAX       32              /* of 'W' and 'S' */
+#define WORD_MAX       32 /* of 'W' and 'S' */
 #define REPORT_MAX     1024
 #define MEMORY_MAX     (UINT64_C(1) << 48)
 #define OTHER_VERSION  "build the runner images of this version (runners/build.sh)"
@@ -122,13 +121,13 @@ ssize_t entry_frame_take(const char *data, size_t len, struct engine_event *out,
         return err_set(e, ERR_PROTOCOL, "the container sent a frame of unknown kind");
     if (len < HEAD_LEN)
         return 0;
-    size = frame_u32(data + 1);
+    size = u32_get(data + 1);
     if (size < ID_LEN + kind->min || size > ID_LEN + kind->max)
         return err_set(e, ERR_PROTOCOL, "the container sent a frame over its limit");
     if (len < HEAD_LEN + size)
         return 0;
     *out = (struct engine_event){.kind = kind->kind,
-                                 .id = frame_u32(data + HEAD_LEN),
+                                 .id = u32_get(data + HEAD_LEN),
                                  .data = data + HEAD_LEN + ID_LEN,
                                  .len = size - ID_LEN};
     if (kind->take && kind->take(out, e) < 0) {
@@ -138,83 +137,59 @@ ssize_t entry_frame_take(const char *data, size_t len, struct engine_event *out,
     return (ssize_t)(HEAD_LEN + size);
 }
 
-static void add_head(struct buf *out, char tag, uint32_t id, size_t len)
+static void add_text(struct buf *out, char letter, const char *text)
 {
-    buf_add_char(out, tag);
-    frame_add_u32(out, ID_LEN + len);
-    frame_add_u32(out, id);
+    entry_item_add(letter, text, strlen(text), out);
 }
 
-void entry_write(char tag, uint32_t id, const void *data, size_t len, struct buf *out)
+/* What is started, as items. */
+static void add_items(const struct engine_command *command, struct buf *out)
 {
-    const char *p = data;
+    uint64_t later_ms = command->run ? ENTRY_LATER_MS : 0;
 
-    do {
-        size_t part = len < PART_MAX ? len : PART_MAX;
-
-        add_head(out, tag, id, part);
-        if (part > 0)
-            buf_add(out, p, part);
-        p += part;
-        len -= part;
-    } while (len > 0);
-}
-
-static void add_item(struct buf *out, char letter, const char *text)
-{
-    buf_add_char(out, letter);
-    buf_add(out, text, strlen(text) + 1);
-}
-
-/* A command as items of a letter and a text, each ended by a NUL. */
-static int add_items(const struct engine_command *command, struct buf *items, struct err *e)
-{
-    uint64_t later_ms = command->code ? ENTRY_LATER_MS : 0;
-
-    if (!command->code && (command->n_argv == 0 || !*command->argv[0]))
-        return err_set(e, ERR_INVALID, "a command needs the name of a program");
     if (command->timeout_ms > 0)
-        buf_addf(items, "T%" PRIu64 "%c", command->timeout_ms + later_ms, 0);
+        buf_addf(out, "T%" PRIu64 "%c", command->timeout_ms + later_ms, 0);
     if (command->cwd)
-        add_item(items, 'D', command->cwd);
+        add_text(out, 'D', command->cwd);
     if (command->control)
-        add_item(items, 'K', "");
+        add_text(out, 'K', "");
     if (command->load && command->load[0])
-        add_item(items, 'L', command->load);
-    for (size_t i = 0; i < command->n_env; i++) {
+        add_text(out, 'L', command->load);
+    for (size_t i = 0; i < command->n_env; i++)
+        add_text(out, 'E', command->env[i]);
+    for (size_t i = 0; i < command->n_argv; i++)
+        add_text(out, 'A', command->argv[i]);
+}
+
+static int write_command(uint32_t id, const struct engine_command *command, struct buf *out,
+                         struct err *e)
+{
+    if (!command->run && (command->n_argv == 0 || !*command->argv[0]))
+        return err_set(e, ERR_INVALID, "a command needs the name of a program");
+    for (size_t i = 0; i < command->n_env; i++)
         if (command->env[i][0] == '=' || !strchr(command->env[i], '='))
             return err_set(e, ERR_INVALID, "a variable of the environment needs a name and '='");
-        add_item(items, 'E', command->env[i]);
-    }
-    for (size_t i = 0; i < command->n_argv; i++)
-        add_item(items, 'A', command->argv[i]);
-    if (!buf_ok(items))
-        return err_set(e, ERR_LIMIT, "arguments and environment are over %zu bytes", items->max);
-    return 0;
+    entry_records_copy(command->streams, command->streams_len, id, out);
+    size_t at = entry_record_begin('X', id, out);
+    add_items(command, out);
+    if (entry_record_end(at, out) < 0)
+        return err_set(e, ERR_LIMIT, "arguments and environment are over %zu bytes",
+                       ENTRY_RECORD_MAX);
+    return buf_ok(out) ? 0
+                       : err_set(e, ERR_LIMIT,
+                                 "the container does not take its input: too much is pending");
 }
 
 int entry_write_command(uint32_t id, const struct engine_command *command, struct buf *out,
                         struct err *e)
 {
-    AUTO_BUF struct buf items = BUF_INIT(ENTRY_RECORD_MAX - ID_LEN);
     size_t before = out->len;
 
-    if (add_items(command, &items, e) < 0)
-        return -1;
-    if (command->code_len > out->max || command->input_len > out->max)
-        return err_set(e, ERR_LIMIT, "code or standard input is over %zu bytes", out->max);
-    if (command->code)
-        entry_write('C', id, command->code, command->code_len, out);
-    if (command->input_len > 0)
-        entry_write('I', id, command->input, command->input_len, out);
-    add_head(out, 'X', id, items.len);
-    if (items.len > 0)
-        buf_add(out, items.data, items.len);
-    if (buf_ok(out))
+    if (write_command(id, command, out, e) == 0)
         return 0;
     out->failed = false;
     out->len = before;
-    return err_set(e, ERR_LIMIT, "the container does not take its input: too much is pending");
+    return -1;
 }
 
 int entry_write_preload(const char *names, struct buf *out, struct err *e)
@@ -224,6 +199,6 @@ int entry_write_preload(const char *names, struct buf *out, struct err *e)
     if (len == 0 || len > ENGINE_PRELOAD_MAX)
         return err_set(e, ERR_LIMIT, "the names to preload are %zu bytes; the limit is %d", len,
                        ENGINE_PRELOAD_MAX);
-    entry_write('P', 0, names, len, out);
+    entry_record_add('P', 0, names, len, out);
     return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the container does not take its input");
 }

@@ -1,10 +1,9 @@
 /*
- * The protocol of containers (label sandbox.protocol=2), both directions; runners/README.md
- * describes it for authors of images.
+ * What the engine says in the protocol of containers (label sandbox.protocol=2), and what it hears;
+ * runners/README.md describes it for authors of images.
  *
- * Records go to the container's stdin, frames come from its stdout: {tag, length as 32 bits
- * big-endian, payload}, the payload with the id of a command, 32 bits big-endian, in front; 0 is
- * the container's. Frames are written by a container and so are hostile.
+ * Frames come from a container's stdout, and so are hostile. They look like the records that go to
+ * its stdin (common/protocol/entry_record.h); the id 0 is the container's.
  */
 #pragma once
 
@@ -16,8 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ENTRY_FRAME_MAX  ((size_t)65536)           /* payload of one frame behind the id */
-#define ENTRY_RECORD_MAX ((size_t)2 * 1024 * 1024) /* payload of one record */
+#define ENTRY_FRAME_MAX ((size_t)65536) /* payload of one frame behind the id */
 
 /*
  * Takes the frame at the beginning of data apart. Returns its length with *out filled (out->data
@@ -30,5 +28,3 @@ int entry_write_command(uint32_t id, const struct engine_command *command, struc
                         struct err *e);
 /* Appends the record that has names preloaded. ERR_LIMIT. */
 int entry_write_preload(const char *names, struct buf *out, struct err *e);
-/* Appends records with tag for id that carry data of any length, at least one. */
-void entry_write(char tag, uint32_t id, const void *data, size_t len, struct buf *out);

@@ -4,19 +4,6 @@
 
 #include <string.h>
 
-uint32_t frame_u32(const char *from)
-{
-    const unsigned char *p = (const unsigned char *)from;
-
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-void frame_add_u32(struct buf *out, size_t value)
-{
-    for (int shift = 24; shift >= 0; shift -= 8)
-        buf_add_char(out, (char)(value >> shift & 0xff));
-}
-
 /* The head is complete. */
 static int take_head(struct docker_frame *f, struct err *e)
 {
@@ -26,7 +13,7 @@ static int take_head(struct docker_frame *f, struct err *e)
         return err_set(e, ERR_PROTOCOL, "the engine sent an output frame of unknown kind (%d)",
                        (unsigned char)h[0]);
     f->stream = h[0] == 1 ? ENGINE_STDOUT : ENGINE_STDERR;
-    f->left = frame_u32(h + 4);
+    f->left = u32_get(h + 4);
     f->have = 0;
     return 0;
 }

@@ -34,7 +34,3 @@ struct docker_frame {
  * push no more. */
 int docker_frame_push(struct docker_frame *f, const char *data, size_t len,
                       const struct frame_sink *sink, struct err *e);
-
-/* 32 bits, big-endian. */
-uint32_t frame_u32(const char *from);
-void frame_add_u32(struct buf *out, size_t value);

@@ -151,8 +151,8 @@ json_t *job_exec(struct job *job, struct err *e)
 
 json_t *job_psandbox_logs(struct job *job, struct err *e)
 {
-    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
-    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_NEWEST);
+    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_NEWEST);
     json_auto_t *row = job_close_psandbox(job, e);
 
     if (!row)

@@ -2,7 +2,6 @@
 
 #include "common/protocol/client_call.h"
 
-#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/sock.h"
@@ -23,8 +22,7 @@ struct talk {
     const struct client_call *call;
     int fd;
     struct sock_inbox inbox;
-    struct buf body; /* as it goes over the socket */
-    size_t sent;     /* bytes of it */
+    size_t sent; /* bytes of the body */
     struct deadline tick;
     struct deadline is_long, sign;
     struct deadline end;
@@ -138,18 +136,18 @@ static int on_readable(struct talk *t, json_t **out_result, struct err *e)
 
 static bool all_sent(const struct talk *t)
 {
-    return t->sent == t->body.len;
+    return !t->call->body || t->sent == t->call->body->len;
 }
 
 /* Never blocks: the broker reads the body when the run begins. */
 static int send_some(struct talk *t, struct err *e)
 {
-    ssize_t n = send(t->fd, t->body.data + t->sent, t->body.len - t->sent,
-                     MSG_NOSIGNAL | MSG_DONTWAIT);
+    const struct buf *body = t->call->body;
+    ssize_t n = send(t->fd, body->data + t->sent, body->len - t->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0)
         t->sent += (size_t)n;
     else if (errno == EPIPE || errno == ECONNRESET)
-        t->sent = t->body.len; /* the answer is there already */
+        t->sent = body->len; /* the answer is there already */
     else if (errno != EAGAIN && errno != EINTR)
         return err_errno(e, "cannot send to the broker");
     return 0;
@@ -227,8 +225,6 @@ static int call_begin(struct talk *t, struct err *e)
     t->fd = client_connect(call->client, e);
     if (t->fd < 0)
         return -1;
-    if (call->body && wire_frame(call->body, &t->body, e) < 0)
-        return -1;
     return wire_send(t->fd, call->head, call->pass_fd, e) < 0 ? fail_talk(call, e) : 0;
 }
 
@@ -237,7 +233,6 @@ static json_t *call_once(const struct client_call *call, struct err *e)
     struct talk t = {.call = call,
                      .fd = -1,
                      .inbox = SOCK_INBOX_INIT(WIRE_MESSAGE_MAX),
-                     .body = BUF_INIT(WIRE_MESSAGE_MAX),
                      .tick = call->client->tick ? deadline_in_ms(0) : DEADLINE_NEVER,
                      .is_long = long_call.f ? deadline_in_ms(CLIENT_LONG_MS) : DEADLINE_NEVER,
                      .sign = waiting.f ? deadline_in_ms(CLIENT_SIGN_MS) : DEADLINE_NEVER,
@@ -254,7 +249,6 @@ static json_t *call_once(const struct client_call *call, struct err *e)
             done = call_tick(&t, &result, e);
     auto_close_fd(&t.fd);
     sock_inbox_clear(&t.inbox);
-    buf_clear(&t.body);
     return result;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/base/auto.h"
+#include "common/base/buf.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/run.h"
 
@@ -68,7 +69,7 @@ struct client_call {
     const struct broker_client *client;
     const json_t *head;
     int pass_fd;            /* rides along with the head; -1: none */
-    const json_t *body;     /* NULL: none */
+    const struct buf *body; /* as it is sent (run_body.h); NULL: none */
     bool cancel_on_hang_up; /* send {"cancel":true}, so that the broker ends what this call began */
     const struct broker_callbacks *callbacks; /* may be NULL */
     struct fds *out_fds; /* descriptors that ride along with the answer; NULL: none are accepted */

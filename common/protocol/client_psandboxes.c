@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "common/protocol/client_runs.h"
-#include "common/protocol/wire.h"
+#include "common/protocol/run_body.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -20,30 +20,25 @@ json_t *broker_exec(const struct broker_client *c, const struct broker_exec_want
                     const struct broker_callbacks *callbacks, struct err *e)
 {
     /* As the wire knows them, commands are a run's arguments. */
-    const struct run_request request = {.code = {"", 0},
-                                        .input = want->input,
+    const struct run_request request = {.input = want->input,
                                         .args = want->commands,
                                         .n_args = want->n,
                                         .env = want->env,
                                         .n_env = want->n_env};
     json_auto_t *head = client_head_new(
-        c, OP_EXEC, "{s:s*, s:I, s:I, s:b, s:b, s:b, s:I}", "sandboxId", want->psandbox_id,
+        c, OP_EXEC, "{s:s*, s:I, s:I, s:b, s:b, s:b, s:I, s:b}", "sandboxId", want->psandbox_id,
         "timeoutMs", (json_int_t)want->timeout_ms, "waitMs", (json_int_t)want->options.wait_ms,
         "background", want->options.background, "live", callbacks && callbacks->live,
         "cancelOnDisconnect", want->options.cancel_on_disconnect, "keepOver",
-        (json_int_t)want->options.keep_over);
-    json_auto_t *body = wire_run_body_new(&request);
-
-    if (want->cwd)
-        json_object_set_new(body, "cwd", json_string(want->cwd));
-    json_object_set_new(body, "stopAtFailure", json_boolean(want->stop_at_failure));
+        (json_int_t)want->options.keep_over, "stopAtFailure", want->stop_at_failure);
+    AUTO_BUF struct buf body = BUF_INIT(WIRE_MESSAGE_MAX);
     const struct client_call call = {.client = c,
                                      .head = head,
                                      .pass_fd = -1,
-                                     .body = body,
+                                     .body = &body,
                                      .cancel_on_hang_up = true,
                                      .callbacks = callbacks};
-    return client_call(&call, e);
+    return run_body_write(&request, want->cwd, &body, e) < 0 ? NULL : client_call(&call, e);
 }
 
 json_t *broker_psandbox_status(const struct broker_client *c, const char *psandbox_id,

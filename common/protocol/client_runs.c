@@ -3,7 +3,7 @@
 #include "common/protocol/client_runs.h"
 
 #include "common/protocol/ops.h"
-#include "common/protocol/wire.h"
+#include "common/protocol/run_body.h"
 #include "common/rpc/json.h"
 
 json_t *broker_run(const struct broker_client *c, const struct run_request *request,
@@ -16,15 +16,15 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
     options.live = how->callbacks.live != NULL;
     options.open_files = how->open_files != NULL;
     json_auto_t *head = wire_run_head_new(request, &options);
-    json_auto_t *body = wire_run_body_new(request);
+    AUTO_BUF struct buf body = BUF_INIT(WIRE_MESSAGE_MAX);
     const struct client_call call = {.client = c,
                                      .head = head,
                                      .pass_fd = -1,
-                                     .body = body,
+                                     .body = &body,
                                      .cancel_on_hang_up = true,
                                      .callbacks = &how->callbacks,
                                      .out_fds = how->open_files};
-    return client_call(&call, e);
+    return run_body_write(request, NULL, &body, e) < 0 ? NULL : client_call(&call, e);
 }
 
 json_t *broker_get_run(const struct broker_client *c, const char *run_id,

@@ -65,11 +65,17 @@ enum broker_op op_of(const json_t *head)
     return OP_UNKNOWN;
 }
 
+bool op_is_of_this_version(const json_t *head)
+{
+    return json_get_integer(head, "wire", 0) == WIRE_VERSION;
+}
+
 json_t *op_head_vnew(enum broker_op op, const char *format, va_list members)
 {
     json_t *head = json_vpack_ex(NULL, 0, format, members);
 
     json_object_set_new(head, "op", json_string(op_name(op)));
+    json_object_set_new(head, "wire", json_integer(WIRE_VERSION));
     if (*log_noted(LOG_TRACE)) /* of the call that it is for */
         json_object_set_new(head, "trace", json_string(log_noted(LOG_TRACE)));
     return head;

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <stdarg.h>
+#include <stdbool.h>
 
 enum broker_op {
     OP_UNKNOWN, /* a head without "op", or with a name that is in no row */
@@ -72,6 +73,12 @@ struct op_row {
     enum op_by by;
     enum job_limit limit;
 };
+
+/* Of what goes over the sockets, in each head as "wire". At a reload processes of two versions
+ * meet: the main process refuses a body that its supervisors could not read, and has persistent
+ * sandboxes end that could not read those of its workers. */
+#define WIRE_VERSION 1
+bool op_is_of_this_version(const json_t *head);
 
 const struct op_row *op_row(enum broker_op op);
 const char *op_name(enum broker_op op);

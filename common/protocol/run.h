@@ -32,14 +32,15 @@ struct run_request {
     const char *tenant;
     const char *conversation;
     const char *language;
-    struct run_text code;
-    struct run_text input; /* stdin; data NULL: none */
     enum network_tier network;
     bool single_use; /* in a container that serves no other run, before or after */
     bool index;      /* install the packages args: the language's package index is the only network;
                         code, input and env are empty */
     uint64_t timeout_ms; /* 0: the default */
     uint64_t keep_bytes; /* of each output stream; 0: the setting */
+    /* In its body (run_body.h), as a supervisor has it. */
+    struct run_text code;
+    struct run_text input; /* stdin */
     const struct run_text *args;
     size_t n_args;
     const struct run_env *env;

@@ -3,7 +3,6 @@
 #include "common/protocol/wire.h"
 
 #include "common/base/log.h"
-#include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/protocol/ops.h"
 #include "common/rpc/json.h"
@@ -37,11 +36,6 @@ const char *run_status_name(enum run_status s)
     return status_names[s];
 }
 
-static json_t *text_new(struct run_text t)
-{
-    return t.data ? json_stringn(t.data, t.len) : json_null();
-}
-
 enum network_tier wire_network(const json_t *head)
 {
     json_int_t tier = json_get_integer(head, "network", NETWORK_NONE);
@@ -53,12 +47,13 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
 {
     json_t *head = op_head_new(
         m->session ? OP_SESSION : OP_RUN,
-        "{s:s*, s:s*, s:s*, s:i, s:b, s:b, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:I}", "tenant",
+        "{s:s*, s:s*, s:s*, s:i, s:b, s:b, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:I}", "tenant",
         r->tenant, "conversationId", r->conversation, "language", r->language, "network",
         r->network, "singleUse", r->single_use, "index", r->index, "timeoutMs",
-        (json_int_t)r->timeout_ms, "waitMs", (json_int_t)m->wait_ms, "background", m->background,
-        "live", m->live, "detach", m->detach, "cancelOnDisconnect", m->cancel_on_disconnect,
-        "openFiles", m->open_files, "keepOver", (json_int_t)m->keep_over);
+        (json_int_t)r->timeout_ms, "keepBytes", (json_int_t)r->keep_bytes, "waitMs",
+        (json_int_t)m->wait_ms, "background", m->background, "live", m->live, "detach", m->detach,
+        "cancelOnDisconnect", m->cancel_on_disconnect, "openFiles", m->open_files, "keepOver",
+        (json_int_t)m->keep_over);
     json_t *imports = m->imports ? json_array() : NULL;
 
     /* The names choose among warm containers: the first suffice. */
@@ -67,20 +62,6 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
     if (imports)
         json_object_set_new(head, "imports", imports);
     return head;
-}
-
-json_t *wire_run_body_new(const struct run_request *r)
-{
-    json_t *args = json_array();
-    for (size_t i = 0; i < r->n_args; i++)
-        json_array_append_new(args, text_new(r->args[i]));
-    json_t *env = json_array();
-    for (size_t i = 0; i < r->n_env; i++)
-        json_array_append_new(env, json_pack("[s, s]", r->env[i].name, r->env[i].value));
-
-    return json_pack("{s:o*, s:o*, s:I, s:o, s:o}", "code", text_new(r->code), "stdin",
-                     text_new(r->input), "keepBytes", (json_int_t)r->keep_bytes, "args", args,
-                     "env", env);
 }
 
 static int decode_imports(const json_t *list, const json_t **out, struct err *e)
@@ -120,6 +101,7 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
                          struct err *e)
 {
     json_int_t timeout = json_get_integer(head, "timeoutMs", 0);
+    json_int_t keep = json_get_integer(head, "keepBytes", 0);
 
     *out = (struct run_request){
         .tenant = json_get_string(head, "tenant"),
@@ -129,70 +111,13 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .single_use = json_get_bool(head, "singleUse", 0),
         .index = json_get_bool(head, "index", 0),
         .timeout_ms = (uint64_t)timeout,
+        .keep_bytes = (uint64_t)keep,
     };
     wire_run_options_decode(head, options);
-    if (!out->tenant || !out->conversation || !out->language || timeout < 0 ||
+    if (!out->tenant || !out->conversation || !out->language || timeout < 0 || keep < 0 ||
         json_get_integer(head, "waitMs", 0) < 0)
         return err_set(e, ERR_INVALID, "run: a required member is missing");
     return decode_imports(json_object_get(head, "imports"), &options->imports, e);
-}
-
-static struct run_text text_of(const json_t *value)
-{
-    if (!json_is_string(value))
-        return (struct run_text){0};
-    return (struct run_text){json_string_value(value), json_string_length(value)};
-}
-
-static int decode_args(const json_t *list, struct run_request *out, struct err *e)
-{
-    size_t n = json_array_size(list);
-    struct run_text *args = mem_array(n + 1, sizeof *args);
-    out->args = args;
-    for (size_t i = 0; i < n; i++) {
-        args[i] = text_of(json_array_get(list, i));
-        if (!args[i].data || memchr(args[i].data, 0, args[i].len))
-            return err_set(e, ERR_INVALID, "args: every argument must be a string without NUL");
-    }
-    out->n_args = n;
-    return 0;
-}
-
-static int decode_env(const json_t *list, struct run_request *out, struct err *e)
-{
-    size_t n = json_array_size(list);
-    struct run_env *env = mem_array(n + 1, sizeof *env);
-    out->env = env;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *pair = json_array_get(list, i);
-        env[i].name = json_string_value(json_array_get(pair, 0));
-        env[i].value = json_string_value(json_array_get(pair, 1));
-        if (!env[i].name || !env[i].value || strchr(env[i].name, '=') || !*env[i].name)
-            return err_set(e, ERR_INVALID, "environment: names and values must be strings");
-    }
-    out->n_env = n;
-    return 0;
-}
-
-int wire_run_body_decode(const json_t *body, struct run_request *out, struct err *e)
-{
-    json_int_t keep = json_get_integer(body, "keepBytes", 0);
-
-    out->code = text_of(json_object_get(body, "code"));
-    out->input = text_of(json_object_get(body, "stdin"));
-    if (!out->code.data || keep < 0)
-        return err_set(e, ERR_INVALID, "run: a required member is missing");
-    out->keep_bytes = (uint64_t)keep;
-    if (decode_args(json_object_get(body, "args"), out, e) < 0)
-        return -1;
-    return decode_env(json_object_get(body, "env"), out, e);
-}
-
-void wire_run_decoded_clear(struct run_request *request)
-{
-    free((void *)(uintptr_t)request->args);
-    free((void *)(uintptr_t)request->env);
-    *request = (struct run_request){0};
 }
 
 static int write_text(const json_t *message, struct buf *out, struct err *e)
@@ -222,12 +147,10 @@ int wire_post(int fd, const json_t *message, int pass_fd, struct err *e)
 int wire_frame(const json_t *message, struct buf *out, struct err *e)
 {
     size_t at = out->len;
-    buf_add(out, "\0\0\0", FRAME_HEADER);
+    buf_add_u32(out, 0);
     if (write_text(message, out, e) < 0)
         return -1;
-    size_t len = out->len - at - FRAME_HEADER;
-    for (size_t i = 0; i < FRAME_HEADER; i++)
-        out->data[at + i] = (char)(unsigned char)(len >> (8 * (FRAME_HEADER - 1 - i)));
+    u32_put(out->data + at, (uint32_t)(out->len - at - FRAME_HEADER));
     return 0;
 }
 

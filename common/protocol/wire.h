@@ -1,16 +1,17 @@
 /*
  * The protocol on the broker's socket: messages of sock.h, each a JSON object. A connection begins
- * with its head:
+ * with its head, which has a member "wire" (WIRE_VERSION), too:
  *   {"op":"run", tenant, conversationId, language, network (enum network_tier), singleUse, index,
- * timeoutMs, waitMs, background, live, detach, cancelOnDisconnect, openFiles, keepOver, imports},
- * and at once a second message, the body: {code, stdin, args, env, keepBytes}
+ * timeoutMs, keepBytes, waitMs, background, live, detach, cancelOnDisconnect, openFiles, keepOver,
+ * imports}, and at once a second message, the body, which is no JSON: code, stdin, args, env as
+ * records (run_body.h)
  *   {"op":"get_run", tenant, runId, sinceByte?, newMax, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…}: in the conversation's persistent sandbox
  *   {"op":"create_psandbox", tenant, conversationId, language?, image?, alias?, network, idleMs,
  * totalMs}
  *   {"op":"exec", tenant, sandboxId, timeoutMs, waitMs, background, live, cancelOnDisconnect,
- * keepOver} and the body {args: the commands, cwd?, stopAtFailure, stdin, env}
+ * keepOver, stopAtFailure} and the body: the commands as args, cwd, stdin, env
  *   {"op":"close_psandbox"|"psandbox_logs", tenant, sandboxId}
  *   {"op":"psandbox_status", tenant, sandboxId?, conversationId?}
  *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
@@ -30,7 +31,8 @@
  * hang-up: read first.
  *
  * Between the broker's main process and a supervisor (the channel):
- *   {"do":"claim","head":{…},"queueMs":N,"runId","imageId"} with the connection, its body unread
+ *   {"do":"claim","head":{…},"queueMs":N,"runId","imageId","sandboxDir"} with the connection, its
+ * body unread
  *   {"do":"hand","head":{…}} with the connection of any other call       {"do":"preload"}
  *   {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
  *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
@@ -54,7 +56,8 @@
 
 #include <jansson.h>
 
-/* Code, stdin, arguments and environment stay below this, though JSON may escape them sixfold. */
+/* Results stay below this, though JSON may escape output sixfold; so do code, stdin, arguments and
+ * environment. */
 #define WIRE_MESSAGE_MAX (64u * 1024 * 1024)
 #define WIRE_HEAD_MAX    (16u * 1024)
 #define WIRE_IMPORTS_MAX 64 /* names of imports that are sent */
@@ -68,19 +71,13 @@
 /* The member "network" of a head. */
 enum network_tier wire_network(const json_t *head);
 
-/* The two messages of "run". */
+/* The head of "run", without what is in its body. */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);
-json_t *wire_run_body_new(const struct run_request *request);
-
-/* The inverse, first the head, then the body. ERR_INVALID when a member is missing or of another
- * type. *out points into head and body; clear it with wire_run_decoded_clear, also after a failure.
- */
+/* The inverse. ERR_INVALID when a member is missing or of another type. *out points into head. */
 int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_options *options,
                          struct err *e);
 /* Only the options, of any head that has some. imports is not among them. */
 void wire_run_options_decode(const json_t *head, struct run_options *out);
-int wire_run_body_decode(const json_t *body, struct run_request *out, struct err *e);
-void wire_run_decoded_clear(struct run_request *request);
 
 /* Sends a JSON object with an optional descriptor (-1: none). */
 int wire_send(int fd, const json_t *message, int pass_fd, struct err *e);

@@ -61,14 +61,14 @@ static void run_add_output(const struct sandbox_root *root, const char *run_id, 
                            uint64_t since, size_t max, json_t *result)
 {
     struct err e = ERR_INIT;
-    struct output_ring *output = tenant ? run_record_output(root, run_id, tenant, &e) : NULL;
+    struct output *output = tenant ? run_record_output(root, run_id, tenant, &e) : NULL;
 
     if (!output) {
-        output = output_ring_new(1);
-        output_ring_resume(output, since);
+        output = output_new(0, 1);
+        output_resume(output, since);
     }
     run_result_add_new(result, output, since, max, true);
-    output_ring_free(output);
+    output_free(output);
 }
 
 json_t *kept_run_get(const struct sandbox_root *root, const json_t *head, struct deadline last,

@@ -2,7 +2,7 @@
 noinst_LIBRARIES += librecords.a
 librecords_a_SOURCES = \
 	common/records/run_result.c common/records/run_result.h \
-	common/records/output_ring.c common/records/output_ring.h \
+	common/records/output.c common/records/output.h \
 	common/records/kept_runs.c common/records/kept_runs.h \
 	common/records/psandbox_record.c common/records/psandbox_record.h \
 	common/records/run_lock.c common/records/run_lock.h \
@@ -11,9 +11,9 @@ librecords_a_SOURCES = \
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/records/test_capture \
-	tests/unit/records/test_output_ring \
+	tests/unit/records/test_output \
 	tests/unit/records/test_run_record
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_output_ring
-tests_fuzz_fuzz_output_ring_LDFLAGS = $(FUZZ_LINK)
+FUZZ_TARGETS += tests/fuzz/fuzz_output
+tests_fuzz_fuzz_output_LDFLAGS = $(FUZZ_LINK)

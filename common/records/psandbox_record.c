@@ -71,14 +71,14 @@ int psandbox_record_write(const struct sandbox_root *root, const char *run_id, c
 }
 
 int psandbox_record_write_log(const struct sandbox_root *root, const char *run_id,
-                              const struct output_ring *log, struct err *e)
+                              const struct output *log, struct err *e)
 {
-    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_NEWEST);
 
     AUTO_FD int dir = open_psandboxes(root, e);
     if (dir < 0)
         return -1;
-    output_ring_raw(log, &raw);
+    output_raw(log, &raw);
     return file_replace(dir, run_id, ".log", &raw, e);
 }
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/protocol/run.h"
-#include "common/records/output_ring.h"
+#include "common/records/output.h"
 #include "common/sandbox/sandbox.h"
 
 #define PSANDBOX_LIST_MAX 100 /* rows of one list */
@@ -54,7 +54,7 @@ json_t *psandbox_record_list(const struct sandbox_root *root, const char *tenant
                              const char *conversation, struct err *e);
 
 int psandbox_record_write_log(const struct sandbox_root *root, const char *run_id,
-                              const struct output_ring *log, struct err *e);
+                              const struct output *log, struct err *e);
 /* Appends the raw log; an unreadable one is empty. */
 void psandbox_record_read_log(const struct sandbox_root *root, const char *psandbox_id,
                               struct buf *out);

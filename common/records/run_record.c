@@ -145,13 +145,12 @@ int run_record_begin(const struct sandbox_root *root, const char *run_id,
 }
 
 static int write_result(int dir_fd, int64_t ended, const json_t *result,
-                        const struct output_ring *output, struct err *e)
+                        const struct output *output, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX), texts = BUF_INIT(WIRE_MESSAGE_MAX);
     const char *status = json_get_string(result, "status");
     json_auto_t *head = json_pack("{s:I, s:s, s:I}", "endedAt", (json_int_t)ended, "status",
-                                  status ? status : "", "total",
-                                  (json_int_t)output_ring_total(output));
+                                  status ? status : "", "total", (json_int_t)output_total(output));
     json_auto_t *rest = json_copy((json_t *)(uintptr_t)result);
 
     for (size_t i = 0; i < ARRAY_LEN(text_names); i++) {
@@ -175,16 +174,16 @@ static int write_result(int dir_fd, int64_t ended, const json_t *result,
 
 int run_record_end(const struct sandbox_root *root, const char *run_id,
                    const struct run_record *record, const json_t *result,
-                   const struct output_ring *output, struct err *e)
+                   const struct output *output, struct err *e)
 {
     char path[PATH_LEN];
-    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_NEWEST);
 
     record_path(run_id, record->tenant, path);
     AUTO_FD int dir = openat(root->fd, path, DIR_FLAGS);
     if (dir < 0)
         return err_errno(e, "the run's record cannot be opened");
-    output_ring_raw(output, &raw);
+    output_raw(output, &raw);
     if (!buf_ok(&raw))
         return err_set(e, ERR_INTERNAL, "more output was kept than a record has room for");
     if (write_file(dir, RUN_OUTPUT_FILE, buf_str(&raw), raw.len, false, e) < 0 ||
@@ -328,10 +327,10 @@ int run_record_read(const struct sandbox_root *root, const char *run_id, const c
     return 0;
 }
 
-struct output_ring *run_record_output(const struct sandbox_root *root, const char *run_id,
-                                      const char *tenant, struct err *e)
+struct output *run_record_output(const struct sandbox_root *root, const char *run_id,
+                                 const char *tenant, struct err *e)
 {
-    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf raw = BUF_INIT(OUTPUT_NEWEST);
     AUTO_BUF struct buf head_text = BUF_INIT(RECORD_MAX);
     char path[PATH_LEN];
     const char *rest;
@@ -345,9 +344,9 @@ struct output_ring *run_record_output(const struct sandbox_root *root, const cha
         run_not_found(e);
         return NULL;
     }
-    struct output_ring *output = output_ring_new(OUTPUT_RING_KEEP);
-    output_ring_resume(output, (uint64_t)total - raw.len);
-    output_ring_add(output, ENGINE_STDOUT, buf_str(&raw), raw.len);
+    struct output *output = output_new(0, OUTPUT_NEWEST);
+    output_resume(output, (uint64_t)total - raw.len);
+    output_add(output, ENGINE_STDOUT, buf_str(&raw), raw.len);
     return output;
 }
 

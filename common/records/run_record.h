@@ -11,7 +11,7 @@
 #pragma once
 
 #include "common/protocol/run.h"
-#include "common/records/output_ring.h"
+#include "common/records/output.h"
 #include "common/sandbox/sandbox.h"
 
 #include <jansson.h>
@@ -54,7 +54,7 @@ int run_record_begin(const struct sandbox_root *root, const char *run_id,
 /* Writes the result (with its "status") and the output. -1: readers see no result. */
 int run_record_end(const struct sandbox_root *root, const char *run_id,
                    const struct run_record *record, const json_t *result,
-                   const struct output_ring *output, struct err *e);
+                   const struct output *output, struct err *e);
 
 /* The record of tenant's run, to be cleared with run_record_clear, and its result (new reference;
  * NULL: none, or torn). Every failure is run_not_found. */
@@ -68,9 +68,9 @@ int run_record_read(const struct sandbox_root *root, const char *run_id, const c
 int run_record_look(int runs_fd, const char *name, struct run_record *out,
                     char out_status[RUN_STATUS_MAX]);
 
-/* The output of a run with a result, to be freed with output_ring_free; NULL: unreadable. */
-struct output_ring *run_record_output(const struct sandbox_root *root, const char *run_id,
-                                      const char *tenant, struct err *e);
+/* The output of a run with a result, to be freed with output_free; NULL: unreadable. */
+struct output *run_record_output(const struct sandbox_root *root, const char *run_id,
+                                 const char *tenant, struct err *e);
 
 /* One row of a list of runs. */
 json_t *run_record_row(const char *run_id, const struct run_record *r, const char *status);

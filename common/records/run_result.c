@@ -16,123 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- output ---- */
-
-static size_t head_size(const struct capture *c)
-{
-    return c->keep / 2;
-}
-
-static size_t tail_size(const struct capture *c)
-{
-    return c->keep - head_size(c);
-}
-
-void capture_init(struct capture *c, size_t keep)
-{
-    *c = (struct capture){.data = mem_alloc_raw(keep), .keep = keep};
-}
-
-void capture_clear(struct capture *c)
-{
-    free(TAKE_PTR(c->data));
-    c->total = 0;
-}
-
-static void add_to_tail(struct capture *c, const char *data, size_t len)
-{
-    size_t size = tail_size(c);
-    uint64_t seen = c->total - head_size(c); /* earlier bytes of the tail */
-    char *ring = c->data + head_size(c);
-
-    if (len > size) {
-        seen += len - size;
-        data += len - size;
-        len = size;
-    }
-    size_t at = (size_t)(seen % size);
-    size_t first = len < size - at ? len : size - at;
-    memcpy(ring + at, data, first);
-    memcpy(ring, data + first, len - first);
-}
-
-void capture_add(struct capture *c, const char *data, size_t len)
-{
-    size_t head = head_size(c);
-
-    if (c->total < head) {
-        size_t room = head - (size_t)c->total;
-        size_t n = len < room ? len : room;
-        memcpy(c->data + c->total, data, n);
-        c->total += n;
-        data += n;
-        len -= n;
-    }
-    if (len == 0)
-        return;
-    add_to_tail(c, data, len);
-    c->total += len;
-}
-
-bool capture_truncated(const struct capture *c)
-{
-    return c->total > c->keep;
-}
-
-/* Appends the tail, the oldest byte first. */
-static void unroll_tail(const struct capture *c, struct buf *out)
-{
-    uint64_t seen = c->total - head_size(c);
-    size_t size = tail_size(c);
-    const char *ring = c->data + head_size(c);
-
-    size_t at = (size_t)(seen % size);
-    buf_add(out, ring + at, size - at);
-    buf_add(out, ring, at);
-}
-
-void capture_text(const struct capture *c, struct buf *out, uint64_t *out_kept)
-{
-    if (!capture_truncated(c)) {
-        /* So far the ring goes on where the head ends. */
-        utf8_repair(c->data, (size_t)c->total, out);
-        *out_kept = c->total;
-        return;
-    }
-    AUTO_BUF struct buf tail = BUF_INIT(c->keep);
-    unroll_tail(c, &tail);
-    size_t head = utf8_whole_len(c->data, head_size(c));
-    size_t skip = utf8_lost_start(tail.data, tail.len);
-    uint64_t kept = head + tail.len - skip;
-
-    utf8_repair(c->data, head, out);
-    buf_addf(out, "\n[... %" PRIu64 " bytes left out ...]\n", c->total - kept);
-    utf8_repair(tail.data + skip, tail.len - skip, out);
-    *out_kept = kept;
-}
-
-void run_capture_init(struct run_capture *c, size_t keep, uint64_t max)
-{
-    capture_init(&c->out, keep);
-    capture_init(&c->err, keep);
-    capture_init(&c->both, keep);
-    c->max = max;
-}
-
-void run_capture_clear(struct run_capture *c)
-{
-    capture_clear(&c->out);
-    capture_clear(&c->err);
-    capture_clear(&c->both);
-}
-
-bool run_capture_add(struct run_capture *c, enum engine_stream stream, const char *data, size_t len)
-{
-    capture_add(stream == ENGINE_STDOUT ? &c->out : &c->err, data, len);
-    capture_add(&c->both, data, len);
-    return c->max == 0 || c->both.total <= c->max;
-}
-
 /* ---- results ---- */
 
 enum run_status run_result_status(const struct engine_outcome *outcome)
@@ -158,17 +41,21 @@ enum run_status run_result_status(const struct engine_outcome *outcome)
     return outcome->exit_code == 0 ? RUN_OK : RUN_ERROR;
 }
 
-/* Sets name to the kept text, and the stream's row in truncation. */
-static void add_stream(json_t *result, json_t *truncation, const char *name,
-                       const struct capture *c)
+/* Sets the kept text, and the view's row in truncation. */
+static void add_view(json_t *result, json_t *truncation, const struct output *o,
+                     enum output_view view)
 {
-    AUTO_BUF struct buf text = BUF_INIT(3 * c->keep + 64);
+    static const char *const names[] = {
+        [OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr", [OUTPUT_BOTH] = "output"};
+    AUTO_BUF struct buf text = BUF_INIT(output_view_room(o));
     uint64_t kept = 0;
-    capture_text(c, &text, &kept);
-    json_object_set_new(result, name, json_stringn(buf_str(&text), text.len));
-    json_object_set_new(truncation, name,
-                        json_pack("{s:b, s:I, s:I}", "truncated", capture_truncated(c), "kept",
-                                  (json_int_t)kept, "total", (json_int_t)c->total));
+
+    output_view_text(o, view, &text, &kept);
+    json_object_set_new(result, names[view], json_stringn_nocheck(buf_str(&text), text.len));
+    json_object_set_new(truncation, names[view],
+                        json_pack("{s:b, s:I, s:I}", "truncated", output_view_truncated(o, view),
+                                  "kept", (json_int_t)kept, "total",
+                                  (json_int_t)output_view_total(o, view)));
 }
 
 struct difference {
@@ -281,9 +168,8 @@ static void add_story(json_t *result, const struct run_story *story)
     json_t *truncation = json_object();
     AUTO_FREE char *url = sandbox_url(story->sandbox);
 
-    add_stream(result, truncation, "stdout", &story->capture->out);
-    add_stream(result, truncation, "stderr", &story->capture->err);
-    add_stream(result, truncation, "output", &story->capture->both);
+    for (enum output_view view = OUTPUT_STDOUT; view <= OUTPUT_BOTH; view++)
+        add_view(result, truncation, story->output, view);
     json_object_set_new(result, "truncation", truncation);
     json_object_set_new(result, "fileBaseUrl", json_string(url));
     json_object_set_new(result, "queueMs", json_integer(story->queue_ms));
@@ -311,20 +197,20 @@ json_t *run_result_new(const struct run_story *story, const struct engine_outcom
     return result;
 }
 
-json_t *run_result_command(const struct run_text *command, const struct run_capture *capture,
+json_t *run_result_command(const char *command, const struct output *output,
                            const struct engine_outcome *o)
 {
     bool exited = o->end == ENGINE_EXITED && !o->signal;
     json_t *row = json_pack("{s:o, s:s, s:n, s:n, s:I}", "command",
-                            json_from_bytes(command->data, command->len), "status",
+                            json_from_bytes(command, strlen(command)), "status",
                             run_status_name(run_result_status(o)), "exitCode", "signal",
                             "durationMs", (json_int_t)(o->ended_us - o->started_us) / 1000);
     json_t *truncation = json_object();
 
     add_number(row, "exitCode", exited, o->exit_code);
     add_number(row, "signal", o->signal != 0, o->signal);
-    add_stream(row, truncation, "stdout", &capture->out);
-    add_stream(row, truncation, "stderr", &capture->err);
+    add_view(row, truncation, output, OUTPUT_STDOUT);
+    add_view(row, truncation, output, OUTPUT_STDERR);
     json_object_set_new(row, "truncation", truncation);
     return row;
 }
@@ -334,7 +220,7 @@ json_t *run_result_running(const struct run_story *story, int64_t ms)
     json_t *result = begin_result(story->run_id, RUN_RUNNING, ms);
 
     add_story(result, story);
-    json_object_set_new(result, "nextByte", json_integer((json_int_t)story->capture->both.total));
+    json_object_set_new(result, "nextByte", json_integer((json_int_t)output_total(story->output)));
     return result;
 }
 
@@ -355,16 +241,16 @@ json_t *run_result_lost(const char *run_id, const char *reason)
     return result;
 }
 
-void run_result_add_new(json_t *result, const struct output_ring *output, uint64_t since,
-                        size_t max, bool over)
+void run_result_add_new(json_t *result, const struct output *output, uint64_t since, size_t max,
+                        bool over)
 {
-    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP + 64);
-    AUTO_BUF struct buf there = BUF_INIT(3 * OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_NEWEST + 64);
+    AUTO_BUF struct buf there = BUF_INIT(3 * OUTPUT_NEWEST);
     uint64_t next, skipped;
 
-    if (max == 0 || max > OUTPUT_RING_KEEP)
-        max = OUTPUT_RING_KEEP;
-    output_ring_text(output, since, max, over, &there, &next, &skipped);
+    if (max == 0 || max > OUTPUT_NEWEST)
+        max = OUTPUT_NEWEST;
+    output_text(output, since, max, over, &there, &next, &skipped);
     if (skipped > 0)
         buf_addf(&text, "[... %" PRIu64 " bytes left out ...]\n", skipped);
     buf_add(&text, buf_str(&there), there.len);

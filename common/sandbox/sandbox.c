@@ -164,12 +164,30 @@ static int make_dir(struct sandbox *sb, struct err *e)
     return 0;
 }
 
+static int set_name(struct sandbox *sb, const char *name, struct err *e)
+{
+    if (!state_name_ok(name))
+        return err_set(e, ERR_INVALID, "that is no sandbox's name");
+    memcpy(sb->name, name, sizeof sb->name);
+    return 0;
+}
+
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e)
 {
+    char name[SANDBOX_NAME_LEN + 1];
+
+    if (sandbox_name(root, tenant, conversation, name, e) < 0)
+        return -1;
+    return sandbox_open_named(root, name, tenant, out, e);
+}
+
+int sandbox_open_named(const struct sandbox_root *root, const char *name, const char *tenant,
+                       struct sandbox *out, struct err *e)
+{
     struct sandbox sb = {.root = root, .fd = -1};
 
-    if (sandbox_name(root, tenant, conversation, sb.name, e) < 0)
+    if (set_name(&sb, name, e) < 0)
         return -1;
     sizes_count_others(&sb, tenant);
     for (int i = 0; i < OPEN_TRIES; i++) {
@@ -196,9 +214,8 @@ int sandbox_find_named(const struct sandbox_root *root, const char *name, struct
 {
     struct sandbox sb = {.root = root, .fd = -1};
 
-    if (!state_name_ok(name))
-        return err_set(e, ERR_INVALID, "that is no sandbox's name");
-    memcpy(sb.name, name, sizeof(sb.name));
+    if (set_name(&sb, name, e) < 0)
+        return -1;
     return sandbox_enter(&sb, out, e);
 }
 

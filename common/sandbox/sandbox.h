@@ -59,11 +59,14 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
  */
 int sandbox_open(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
-/* The same for one that exists; ERR_NOT_FOUND otherwise (the text says when its files have
+/* The same by its name, 64 lower-case hex digits; its conversation is the tenant's. */
+int sandbox_open_named(const struct sandbox_root *root, const char *name, const char *tenant,
+                       struct sandbox *out, struct err *e);
+/* As sandbox_open for one that exists; ERR_NOT_FOUND otherwise (the text says when its files have
  * expired). */
 int sandbox_find(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  struct sandbox *out, struct err *e);
-/* The same by its name, 64 lower-case hex digits. */
+/* The same by its name. */
 int sandbox_find_named(const struct sandbox_root *root, const char *name, struct sandbox *out,
                        struct err *e);
 void sandbox_close(struct sandbox *sb);

@@ -76,17 +76,13 @@ static int warm_dir_rename(const struct sandbox_root *root, const char *name,
     return err_errno(e, "a warm directory could not become a sandbox");
 }
 
-int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
-                   const char *conversation, struct sandbox *out, struct err *e)
+int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *sandbox_dir,
+                   const char *tenant, struct sandbox *out, struct err *e)
 {
-    char sandbox_dir[SANDBOX_NAME_LEN + 1];
-
     if (!warm_dir_name_ok(name))
         return err_set(e, ERR_NOT_FOUND, "there is no such warm directory");
-    if (sandbox_name(root, tenant, conversation, sandbox_dir, e) < 0 ||
-        warm_dir_rename(root, name, sandbox_dir, e) < 0)
-        return -1;
-    if (sandbox_find_named(root, sandbox_dir, out, e) < 0)
+    if (warm_dir_rename(root, name, sandbox_dir, e) < 0 ||
+        sandbox_find_named(root, sandbox_dir, out, e) < 0)
         return -1;
     out->made = true;
     sizes_count_others(out, tenant);

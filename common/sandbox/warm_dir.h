@@ -27,12 +27,12 @@ bool warm_dir_stat(const struct sandbox_root *root, const char *name, struct sta
 char *warm_dir_host_path(const struct sandbox_root *root, const char *name);
 
 /*
- * Makes it the sandbox of (tenant, conversation) and opens that, as sandbox_open does. ERR_EXISTS:
- * the sandbox exists already, and the warm directory is unchanged. ERR_NOT_FOUND: there is no such
+ * Makes it the sandbox of that name and opens it, as sandbox_open_named does. ERR_EXISTS: the
+ * sandbox exists already, and the warm directory is unchanged. ERR_NOT_FOUND: there is no such
  * warm directory. Of several processes that try at once for one sandbox exactly one succeeds.
  */
-int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *tenant,
-                   const char *conversation, struct sandbox *out, struct err *e);
+int warm_dir_adopt(const struct sandbox_root *root, const char *name, const char *sandbox_dir,
+                   const char *tenant, struct sandbox *out, struct err *e);
 
 /* Removes one; with content of a program it goes to .trash. Does nothing when there is none. */
 void warm_dir_remove(const struct sandbox_root *root, const char *name);

@@ -48,11 +48,10 @@ void awaited_run_begin(struct awaited_run *run, struct container *in,
         .deadline = now + (int64_t)plan->most_ms / 1000 + 1,
         .ttl_s = (int64_t)limits->result_ttl_ms / 1000,
     };
-    run->output = output_ring_new(OUTPUT_RING_KEEP);
-    run_capture_init(&run->capture, plan->keep_bytes, limits->output_max);
+    run->output = output_new(plan->keep_bytes, OUTPUT_NEWEST);
     run->story = (struct run_story){.run_id = run->id,
                                     .sandbox = plan->sandbox,
-                                    .capture = &run->capture,
+                                    .output = run->output,
                                     .queue_ms = plan->queue_ms};
 }
 
@@ -68,13 +67,11 @@ void awaited_run_clear(struct awaited_run *run)
             r->output = NULL;
         }
     }
-    run_capture_clear(&run->capture);
     snapshot_clear(&run->before);
     fds_clear(&run->open_files);
-    output_ring_free(run->output);
-    wire_run_decoded_clear(&run->request);
+    output_free(run->output);
+    run_body_clear(&run->body);
     json_decref(run->head);
-    json_decref(run->body);
     json_decref(run->reply);
     if (run->lock_fd >= 0)
         run_lock_remove(run->in->start->root->fd, run->id);
@@ -224,9 +221,11 @@ static void answer_reply(struct awaited_run *run, struct waiter *r)
 bool awaited_run_output(struct awaited_run *run, enum engine_stream stream, const char *data,
                         size_t len)
 {
-    output_ring_add(run->output, stream, data, len);
+    const uint64_t max = run->in->start->config->limits.output_max;
+
+    output_add(run->output, stream, data, len);
     waiters_on_output(&run->in->waiters, run->output);
-    return run_capture_add(&run->capture, stream, data, len);
+    return max == 0 || output_total(run->output) <= max;
 }
 
 /* A poll is answered when there is a whole character that is new to it. */
@@ -236,7 +235,7 @@ static void answer_poll(struct awaited_run *run, struct waiter *r)
     uint64_t next, skipped;
 
     r->rest_by = DEADLINE_NEVER;
-    output_ring_text(run->output, r->since, 4, false, &text, &next, &skipped);
+    output_text(run->output, r->since, 4, false, &text, &next, &skipped);
     if (next > r->since)
         answer_running(run, r);
 }
@@ -276,7 +275,7 @@ void awaited_run_add_caller(struct awaited_run *run, struct waiter *r, int64_t q
 static struct waiter *poll_new(struct awaited_run *run, const json_t *head, int connection)
 {
     bool cancel = op_of(head) == OP_CANCEL_RUN;
-    uint64_t total = output_ring_total(run->output);
+    uint64_t total = output_total(run->output);
     struct waiter *r = waiters_add(&run->in->waiters, connection,
                                    cancel ? WAITER_CANCEL : WAITER_POLL);
 
@@ -316,7 +315,7 @@ void awaited_run_add_poll(struct awaited_run *run, const json_t *head, int take_
         answer_reply(run, r);
     } else if (r->live) {
         run->in->waiters.output_at = deadline_in_ms(0);
-    } else if (r->since_given && r->since < output_ring_total(run->output)) {
+    } else if (r->since_given && r->since < output_total(run->output)) {
         r->rest_by = deadline_in_ms(0);
     }
 }
@@ -359,7 +358,7 @@ void awaited_run_end(struct awaited_run *run, json_t *take_reply)
     json_t *result = json_object_get(take_reply, "result");
 
     run->record.ended = clock_unix_s();
-    if (result && run->options.keep_over > 0 && run->capture.both.total > run->options.keep_over)
+    if (result && run->options.keep_over > 0 && output_total(run->output) > run->options.keep_over)
         awaited_run_keep(run);
     if (result)
         add_keep_state(run, result);

@@ -25,15 +25,15 @@ struct awaited_run {
     struct container *in; /* borrowed */
     char id[RUN_ID_LEN + 1];
     int lock_fd;                /* of the id, where that is not the container's; -1 */
-    json_t *head, *body;        /* of its call; body NULL: still to come */
-    struct run_request request; /* into them, as options */
+    json_t *head;               /* of its call */
+    struct run_request request; /* into it, as options */
     struct run_options options;
-    struct run_story story; /* for its results; capture is of all that it printed */
-    struct run_capture capture;
-    struct output_ring *output; /* NULL: it has not come so far that anybody waits */
-    int64_t came_ms;            /* when it was taken */
-    int64_t began_ms;           /* when its program was started; 0: not yet */
-    enum run_killed killed;     /* the first reason */
+    struct run_body body;
+    struct run_story story; /* for its results */
+    struct output *output;  /* NULL: it has not come so far that anybody waits */
+    int64_t came_ms;        /* when it was taken */
+    int64_t began_ms;       /* when its program was started; 0: not yet */
+    enum run_killed killed; /* the first reason */
     struct engine_outcome outcome;
     struct snapshot before; /* the files */
     struct err over;        /* what they had too much of, and what was removed; ERR_NONE: nothing */
@@ -44,7 +44,8 @@ struct awaited_run {
     json_t *reply;            /* the last message for everyone, once it is over */
 };
 
-#define AWAITED_RUN_INIT ((struct awaited_run){.lock_fd = -1, .open_files = FDS_INIT(FDS_MAX)})
+#define AWAITED_RUN_INIT                                                                           \
+    ((struct awaited_run){.lock_fd = -1, .body = RUN_BODY_INIT, .open_files = FDS_INIT(FDS_MAX)})
 
 /* Whose run it is (borrowed), how long it may take until its end at most, and how much of each
  * stream of output is for its result. */

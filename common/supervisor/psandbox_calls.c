@@ -72,7 +72,7 @@ static void call_free(struct psandbox_call *call)
 {
     psandbox_listing_clear(call);
     awaited_run_clear(&call->run);
-    run_capture_clear(&call->capture);
+    output_free(call->output);
     json_decref(call->results);
     free(call);
 }
@@ -130,11 +130,10 @@ void psandbox_answer_all(struct psandbox *s, enum psandbox_kind kind, json_t *ta
 
 static void answer_log(struct psandbox *s, struct waiter *r)
 {
-    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf text = BUF_INIT(3 * OUTPUT_NEWEST);
     uint64_t next, skipped;
 
-    output_ring_text(s->log, output_ring_oldest(s->log), OUTPUT_RING_KEEP, true, &text, &next,
-                     &skipped);
+    output_text(s->log, output_oldest(s->log), OUTPUT_NEWEST, true, &text, &next, &skipped);
     json_auto_t *reply = json_pack("{s:{s:o}}", "result", "text",
                                    json_stringn(buf_str(&text), text.len));
     waiter_answer(r, reply);
@@ -302,19 +301,6 @@ void psandbox_caller_left(struct psandbox *s, struct psandbox_call *call)
 
 /* ---- what commands and cells have in common ---- */
 
-/* Runner images set HOME; an allowed image may have one that cannot be written. */
-static void add_home(struct run_request *r)
-{
-    struct run_env *env;
-
-    for (size_t i = 0; i < r->n_env; i++)
-        if (strcmp(r->env[i].name, "HOME") == 0)
-            return;
-    env = mem_resize((void *)(uintptr_t)r->env, r->n_env + 1, sizeof *env);
-    env[r->n_env++] = (struct run_env){"HOME", "/tmp"};
-    r->env = env;
-}
-
 /* What it runs is a run like others: it has an id, is waited for, and may be kept. */
 static void run_begin(struct psandbox *s, struct psandbox_call *call)
 {
@@ -339,18 +325,20 @@ static void run_begin(struct psandbox *s, struct psandbox_call *call)
 
 int psandbox_read_body(struct psandbox *s, struct psandbox_call *call, struct err *e)
 {
-    json_int_t timeout = json_get_integer(call->run.head, "timeoutMs", 0);
+    struct buf *message = &call->waiter->inbox.message;
+    struct awaited_run *run = &call->run;
+    json_int_t timeout = json_get_integer(run->head, "timeoutMs", 0);
 
-    if (!(call->run.body = wire_parse(&call->waiter->inbox.message, e)))
-        return -1;
-    if (timeout < 0 || wire_run_body_decode(call->run.body, &call->run.request, e) < 0)
-        return err_set(e, ERR_INVALID, "the call is not complete");
-    call->run.request.timeout_ms = (uint64_t)timeout;
-    if (request_check(s->base.start, &call->run.request, e) < 0)
+    run->body.message = *message;
+    *message = BUF_INIT(message->max);
+    sock_inbox_clear(&call->waiter->inbox);
+    if (timeout < 0)
+        return err_set(e, ERR_INVALID, "timeoutMs is negative");
+    run->request.timeout_ms = (uint64_t)timeout;
+    if (run_body_take(&run->body, e) < 0 ||
+        request_check(s->base.start, &run->request, &run->body, e) < 0)
         return -1;
     sizes_count_others(&s->sandbox, s->tenant);
-    if (!s->language)
-        add_home(&call->run.request);
     run_begin(s, call);
     return 0;
 }

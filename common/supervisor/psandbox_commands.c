@@ -14,41 +14,44 @@
 
 static int check_commands(const struct psandbox_call *call, struct err *e)
 {
-    const char *cwd = json_get_string(call->run.body, "cwd");
+    const struct run_body *body = &call->run.body;
     size_t total = 0;
 
-    for (size_t i = 0; i < call->run.request.n_args; i++)
-        total += call->run.request.args[i].len;
-    if (call->run.request.n_args == 0 || call->run.request.n_args > PSANDBOX_COMMANDS_MAX)
+    for (size_t i = 0; i < body->n_args; i++)
+        total += strlen(body->args[i]);
+    if (body->has_code || body->n_args == 0 || body->n_args > PSANDBOX_COMMANDS_MAX)
         return err_set(e, ERR_LIMIT, "commands: from one to %d of them", PSANDBOX_COMMANDS_MAX);
-    if (cwd && strlen(cwd) > CWD_MAX)
+    if (body->cwd && strlen(body->cwd) > CWD_MAX)
         return err_set(e, ERR_LIMIT, "cwd is over %d bytes", CWD_MAX);
     return request_check_size("commands", total, COMMANDS_MAX, e);
 }
 
 static void send_command(struct psandbox *s, struct psandbox_call *call)
 {
-    const char *argv[] = {"sh", "-c", call->run.request.args[call->at].data};
-    const char *cwd = json_get_string(call->run.body, "cwd");
+    const struct run_body *body = &call->run.body;
+    const char *argv[] = {"sh", "-c", body->args[call->at]}, *cwd = body->cwd;
     const char *base = cwd && *cwd == '/' ? "" : cwd && *cwd ? "/data/" : "/data";
     AUTO_FREE char *path = mem_printf("%s%s", base, cwd ? cwd : "");
     struct err e = ERR_INIT;
-    AUTO_REQUEST_ENV struct request_env env = request_env_new(&call->run.request, &s->sandbox,
-                                                              NULL);
+    AUTO_REQUEST_ENV struct request_env env = request_env_new(body, &s->sandbox, NULL);
     int64_t left_ms = call->end.at_ms - clock_mono_ms();
+
+    /* Runner images set HOME; an allowed image may have one that cannot be written. */
+    if (!s->language)
+        request_env_add_default(&env, "HOME=/tmp");
     const struct engine_command command = {
+        .streams = body->message.data,
+        .streams_len = call->at == 0 ? body->streams_len : 0,
         .argv = argv,
         .n_argv = ARRAY_LEN(argv),
         .cwd = path,
         .env = env.items,
         .n_env = env.n,
-        .input = call->at == 0 ? call->run.request.input.data : NULL,
-        .input_len = call->at == 0 ? call->run.request.input.len : 0,
         .timeout_ms = left_ms > 1 ? (uint64_t)left_ms : 1,
     };
 
-    run_capture_clear(&call->capture);
-    run_capture_init(&call->capture, s->base.start->config->limits.output_keep, 0);
+    output_free(call->output);
+    call->output = output_new(s->base.start->config->limits.output_keep, 0);
     call->began_us = clock_mono_us();
     if (psandbox_send(s, &command, &call->id, &e) < 0)
         psandbox_refuse(s, call, &e);
@@ -83,7 +86,7 @@ static bool all_succeeded(const struct psandbox_call *call)
         if (strcmp(json_get_string(row, "status"), run_status_name(RUN_OK)) != 0)
             return false;
     }
-    return json_array_size(call->results) == call->run.request.n_args;
+    return json_array_size(call->results) == call->run.body.n_args;
 }
 
 static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
@@ -113,15 +116,15 @@ void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,
     const struct engine_outcome *outcome = &call->run.outcome;
 
     awaited_run_set_outcome(&call->run, o);
-    bool stops = json_get_bool(call->run.body, "stopAtFailure", 1);
+    bool stops = json_get_bool(call->run.head, "stopAtFailure", 1);
     bool failed = run_result_status(outcome) != RUN_OK;
     bool over = outcome->end != ENGINE_EXITED || deadline_passed(call->end);
 
     call->id = 0;
-    json_array_append_new(call->results, run_result_command(&call->run.request.args[call->at],
-                                                            &call->capture, outcome));
+    json_array_append_new(call->results,
+                          run_result_command(call->run.body.args[call->at], call->output, outcome));
     call->at++;
-    if (over || (failed && stops) || call->at == call->run.request.n_args) {
+    if (over || (failed && stops) || call->at == call->run.body.n_args) {
         psandbox_note_use(s);
         call->phase = PSANDBOX_AFTER;
         psandbox_list_files(s, call, false, exec_conclude);

@@ -83,7 +83,7 @@ int psandbox_start(struct psandbox *s, struct err *e)
     const struct supervisor_start *start = s->base.start;
     AUTO_SNAPSHOT struct snapshot before = {0};
 
-    if (sandbox_open(start->root, s->tenant, s->conversation, &s->sandbox, e) < 0 ||
+    if (sandbox_open_named(start->root, start->sandbox_dir, s->tenant, &s->sandbox, e) < 0 ||
         retention_notice_before(&s->sandbox, &before, e) < 0)
         return -1;
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);

@@ -97,11 +97,11 @@ static void on_output(struct psandbox *s, uint32_t id, enum engine_stream stream
 {
     struct psandbox_call *call = call_running(s, id);
 
-    output_ring_add(s->log, stream, ev->data, ev->len);
+    output_add(s->log, stream, ev->data, ev->len);
     if (!call)
         return;
     if (call->kind == PSANDBOX_EXEC)
-        run_capture_add(&call->capture, stream, ev->data, ev->len);
+        output_add(call->output, stream, ev->data, ev->len);
     if (!awaited_run_output(&call->run, stream, ev->data, ev->len))
         psandbox_kill(s, call, KILLED_BY_OUTPUT);
 }
@@ -320,7 +320,7 @@ static void psandbox_end(struct psandbox *s, const struct err *problem)
     if (s->record)
         psandbox_answer_all(s, PSANDBOX_CLOSE, wire_result_new(psandbox_row_new(s)));
     container_drain(&s->base);
-    output_ring_free(s->log);
+    output_free(s->log);
     json_decref(s->record);
     buf_clear(&s->session.control);
 }
@@ -349,7 +349,7 @@ void psandbox_main(const struct supervisor_start *start)
 
     if (!container_open(&s.base, start, &psandbox_ops))
         return;
-    s.log = output_ring_new(OUTPUT_RING_KEEP);
+    s.log = output_new(0, OUTPUT_NEWEST);
     json_auto_t *first = json_pack("{s:O}", "head", start->head);
     psandbox_take_call(&s, first, start->connection);
     if (psandbox_start(&s, &e) == 0) {

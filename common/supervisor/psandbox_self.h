@@ -32,12 +32,12 @@ struct psandbox_call {
     struct waiter *waiter;  /* NULL: it has left */
     struct awaited_run run; /* what it runs; begins when the body is there */
     int64_t came_ms;
-    uint32_t id;         /* of the command that runs; 0: none, as for a cell */
-    size_t at;           /* index of that command */
-    struct deadline end; /* of all its commands; once killed, of the container's time to obey */
-    int64_t began_us;    /* of that command, or the cell */
-    struct run_capture capture; /* of that command */
-    json_t *results;            /* rows of commands; fields that a cell's result has besides */
+    uint32_t id;           /* of the command that runs; 0: none, as for a cell */
+    size_t at;             /* index of that command */
+    struct deadline end;   /* of all its commands; once killed, of the container's time to obey */
+    int64_t began_us;      /* of that command, or the cell */
+    struct output *output; /* of that command; NULL: none has run */
+    json_t *results;       /* rows of commands; fields that a cell's result has besides */
     struct {
         struct side_process lister;
         struct buf text;
@@ -67,7 +67,7 @@ struct psandbox {
     struct psandbox_session session;
     struct sandbox sandbox;
     json_t *record; /* psandbox_record.h; NULL: the container has not started */
-    struct output_ring *log;
+    struct output *log;
     int64_t idle_ms, total_ms;
     int64_t used_ms;        /* clock_mono_ms of the last use, */
     int64_t began_ms;       /* and of the start */

@@ -4,6 +4,7 @@
 
 #include "common/supervisor/psandbox_self.h"
 
+#include "common/protocol/entry_record.h"
 #include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_result.h"
@@ -139,8 +140,7 @@ static void note_end(struct psandbox *s, const struct engine_outcome *o)
 
 static int interpreter_start(struct psandbox *s, struct err *e)
 {
-    static const struct run_request plain = {0};
-    AUTO_REQUEST_ENV struct request_env env = request_env_new(&plain, &s->sandbox, NULL);
+    AUTO_REQUEST_ENV struct request_env env = request_env_new(NULL, &s->sandbox, NULL);
     size_t n_argv = 0;
     const char *const *argv = argv_of(s->language);
 
@@ -199,21 +199,14 @@ static void on_record(struct psandbox *s, const char *text, size_t len)
         cell_ended(s, cell, &o, false);
 }
 
-static size_t length_of(const struct buf *b)
-{
-    const unsigned char *at = (const unsigned char *)b->data;
-
-    return (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
-}
-
 /* Code in the sandbox may write here too: a record that makes no sense ends the interpreter. */
 void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
 {
     struct buf *b = &s->session.control;
 
     buf_add(b, data, len);
-    while (buf_ok(b) && b->len >= RECORD_HEADER && b->len - RECORD_HEADER >= length_of(b)) {
-        size_t whole = RECORD_HEADER + length_of(b);
+    while (buf_ok(b) && b->len >= RECORD_HEADER && b->len - RECORD_HEADER >= u32_get(b->data)) {
+        size_t whole = RECORD_HEADER + u32_get(b->data);
 
         on_record(s, b->data + RECORD_HEADER, whole - RECORD_HEADER);
         buf_drop_front(b, whole);
@@ -231,9 +224,12 @@ void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
 
 static int send_cell(struct psandbox *s, const struct psandbox_call *call, struct err *e)
 {
+    const struct run_body *body = &call->run.body;
     AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
-    json_auto_t *cell = json_pack(
-        "{s:o}", "code", json_stringn(call->run.request.code.data, call->run.request.code.len));
+    AUTO_BUF struct buf code = BUF_INIT(body->code_len);
+
+    entry_records_join(body->message.data, body->streams_len, 'C', &code);
+    json_auto_t *cell = json_pack("{s:o}", "code", json_from_bytes(buf_str(&code), code.len));
 
     if (wire_frame(cell, &record, e) < 0)
         return -1;
@@ -255,7 +251,7 @@ void psandbox_cell_next(struct psandbox *s)
 {
     for (;;) { /* a cell may be refused at once: then it is the next one's turn */
         for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
-            if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->run.body)
+            if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->run.output)
                 s->session.cell = s->calls[i];
         struct psandbox_call *cell = s->session.cell;
         if (!cell || cell->phase != PSANDBOX_QUEUED)
@@ -267,7 +263,7 @@ void psandbox_cell_next(struct psandbox *s)
 
 void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)
 {
-    const struct run_request *r = &call->run.request;
+    const struct run_body *body = &call->run.body;
     enum network_tier network = wire_network(call->run.head);
     struct err e = ERR_INIT;
 
@@ -275,7 +271,8 @@ void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)
         err_set(&e, ERR_INVALID,
                 "network: this session was begun %s it; say so again, or reset it first",
                 network == NETWORK_NONE ? "with" : "without");
-    else if (!s->keeps_variables || r->input.len > 0 || r->n_args > 0 || r->n_env > 0)
+    else if (!s->keeps_variables || !body->has_code || body->input_len > 0 || body->n_args > 0 ||
+             body->n_env > 0 || body->cwd)
         err_set(&e, ERR_INVALID,
                 "stdin, args and environment: a session takes none of them, only code");
     if (e.kind != ERR_NONE)

@@ -33,13 +33,14 @@ struct supervisor_start {
     char container_id[RUN_ID_LEN + 1]; /* its lock and label; also the id of its first run, or of a
                                           persistent sandbox */
     int channel;                       /* to the main process; taken over */
-    const json_t *head; /* of the call that it is forked for; NULL: a warm container */
-    int connection;     /* that call's caller, its body unread; taken over; -1: none */
+    const json_t *head;      /* of the call that it is forked for; NULL: a warm container */
+    int connection;          /* that call's caller, its body unread; taken over; -1: none */
+    const char *sandbox_dir; /* of the call's conversation, or of that which a warm container is
+                                for; NULL: for any */
     /* Of a run's supervisor. */
-    int64_t queue_ms;        /* how long the run of head was queued */
-    const char *warm_dir;    /* a warm container's warm directory, or NULL; the main process removes
-                                it unless it has become a sandbox */
-    const char *sandbox_dir; /* else the sandbox directory of a known conversation */
+    int64_t queue_ms;     /* how long the run of head was queued */
+    const char *warm_dir; /* of a warm container without a conversation; the main process removes it
+                             unless it has become a sandbox */
     /* Of a persistent sandbox's process. */
     const char *helpers_path; /* as engine_spec's */
 };

@@ -93,7 +93,7 @@ static int start_container(struct supervisor *s, const struct stat *dir, const c
     };
 
     if (start->runner->protocol == 0 && s->run.claimed) {
-        env = request_env_new(&s->run.awaited.request, &s->run.sandbox, supervisor_index_url(s));
+        env = request_env_new(&s->run.awaited.body, &s->run.sandbox, supervisor_index_url(s));
         spec.env = env.items;
         spec.n_env = env.n;
     }

@@ -13,14 +13,14 @@
 
 #define INSTALLED_MAX 1000 /* packages that a result names */
 
-static int check_packages(const struct index_ecosystem *eco, const struct run_request *r,
+static int check_packages(const struct index_ecosystem *eco, const struct run_body *body,
                           struct err *e)
 {
-    if (r->n_args == 0 || r->n_args > INDEX_PACKAGES_MAX)
+    if (body->n_args == 0 || body->n_args > INDEX_PACKAGES_MAX)
         return err_set(e, ERR_LIMIT, "packages: from 1 to %d are installed at once",
                        INDEX_PACKAGES_MAX);
-    for (size_t i = 0; i < r->n_args; i++)
-        if (index_check_package(eco, r->args[i].data, e) < 0)
+    for (size_t i = 0; i < body->n_args; i++)
+        if (index_check_package(eco, body->args[i], e) < 0)
             return -1;
     return 0;
 }
@@ -34,11 +34,12 @@ int supervisor_check_index(struct supervisor *s, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
     const struct run_request *r = &s->run.awaited.request;
+    const struct run_body *body = &s->run.awaited.body;
     const struct index_ecosystem *eco = index_ecosystem_of(r->language);
 
     if (!r->index)
         return 0;
-    if (r->network || r->code.len > 0 || r->input.data || r->n_env > 0)
+    if (r->network || body->code_len > 0 || body->input_len > 0 || body->n_env > 0)
         return err_set(e, ERR_INVALID, "an installation takes packages and nothing else");
     s->run.source = eco ? index_source_of(start->config->index, r->language) : NULL;
     if (!s->run.source)
@@ -50,7 +51,7 @@ int supervisor_check_index(struct supervisor *s, struct err *e)
                        "language: the server's runner image for %s cannot install packages (label "
                        "sandbox.install)",
                        r->language);
-    return check_packages(eco, r, e);
+    return check_packages(eco, body, e);
 }
 
 int supervisor_open_index(struct supervisor *s, struct err *e)

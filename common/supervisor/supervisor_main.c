@@ -166,9 +166,10 @@ void supervisor_main(const struct supervisor_start *start)
 
     if (!container_open(&s.base, start, &supervisor_ops))
         return;
-    json_auto_t *claim = json_pack("{s:O?, s:I, s:s, s:s}", "head", start->head, "queueMs",
+    json_auto_t *claim = json_pack("{s:O?, s:I, s:s, s:s, s:s*}", "head", start->head, "queueMs",
                                    (json_int_t)start->queue_ms, "runId", start->container_id,
-                                   "imageId", start->runner->image_id);
+                                   "imageId", start->runner->image_id, "sandboxDir",
+                                   start->sandbox_dir);
     if (start->head)
         supervisor_claim(&s, claim, start->connection);
     else

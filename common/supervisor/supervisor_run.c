@@ -26,18 +26,21 @@
 
 /* ---- the claim ---- */
 
-static int check_request(const struct supervisor_start *start, struct run_request *r, struct err *e)
+static int check_request(const struct supervisor_start *start, struct run_request *r,
+                         const struct run_body *body, struct err *e)
 {
     const struct broker_limits *limits = &start->config->limits;
 
     if (strcmp(r->language, start->runner->language) != 0)
         return err_set(e, ERR_INTERNAL, "the run is in %s, the supervisor's runner in %s",
                        r->language, start->runner->language);
-    if (request_check(start, r, e) < 0)
+    if (!body->has_code || body->cwd)
+        return err_set(e, ERR_INVALID, "a run has code, and no directory of its own");
+    if (request_check(start, r, body, e) < 0)
         return -1;
     if (r->network > limits->network)
         return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
-    if (start->runner->protocol == 0 && (r->input.data || r->n_args > 0))
+    if (start->runner->protocol == 0 && (body->input_len > 0 || body->n_args > 0))
         return err_set(e, ERR_INVALID,
                        "stdin and args: the runner image for %s takes only code (it has no "
                        "sandbox.protocol label)",
@@ -54,25 +57,26 @@ static int receive_request(struct supervisor *s, json_t *head, int connection, s
 
     run->head = json_incref(head); /* it is not changed */
     if (wire_run_head_decode(run->head, &run->request, &run->options, e) < 0 ||
-        !(run->body = wire_recv(connection, NULL, deadline_in_ms(BODY_MS), e)) ||
-        wire_run_body_decode(run->body, &run->request, e) < 0 ||
-        check_request(s->base.start, &run->request, e) < 0 || supervisor_check_index(s, e) < 0 ||
+        run_body_recv(connection, &run->body, deadline_in_ms(BODY_MS), e) < 0 ||
+        check_request(s->base.start, &run->request, &run->body, e) < 0 ||
+        supervisor_check_index(s, e) < 0 ||
         quota_check_disk(root->fd, &root->bounds, 0, e) < 0) /* before it may be kept */
         return -1;
-    /* Its name is known before its directory is there. */
-    s->run.sandbox.root = root;
-    return sandbox_name(root, run->request.tenant, run->request.conversation, s->run.sandbox.name,
-                        e);
+    return 0;
 }
 
-static int take_id(struct supervisor *s, const json_t *message, struct err *e)
+static int take_names(struct supervisor *s, const json_t *message, struct err *e)
 {
     const char *run_id = json_get_string(message, "runId");
     const char *image_id = json_get_string(message, "imageId");
+    const char *sandbox_dir = json_get_string(message, "sandboxDir");
 
-    if (!run_id || !run_id_ok(run_id) || !image_id)
-        return err_set(e, ERR_INTERNAL, "a run came without its id or its image");
+    if (!run_id || !run_id_ok(run_id) || !image_id || !sandbox_dir || !state_name_ok(sandbox_dir))
+        return err_set(e, ERR_INTERNAL, "a run came without its id, its image or its directory");
     memcpy(s->run.awaited.id, run_id, sizeof s->run.awaited.id);
+    /* Its name is known before its directory is there. */
+    s->run.sandbox.root = s->base.start->root;
+    memcpy(s->run.sandbox.name, sandbox_dir, sizeof s->run.sandbox.name);
     s->run.image_id = mem_strdup(image_id);
     return 0;
 }
@@ -127,7 +131,7 @@ void supervisor_claim(void *owner, const json_t *message, int take_connection)
         return;
     }
     if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0 ||
-        take_id(s, message, &e) < 0) {
+        take_names(s, message, &e) < 0) {
         waiter_refuse(take_connection, &e);
         s->run.refused = s->run.reusable = supervisor_may_reuse(s, false);
         s->base.stop = !s->run.refused;
@@ -153,7 +157,7 @@ static int open_sandbox(struct supervisor *s, struct err *e)
     if (run_needs_new(r) || (r->single_use && s->use.tenant))
         s->base.started = false;
     if (s->base.started && s->warm_dir) {
-        s->run.fresh = warm_dir_adopt(start->root, s->warm_dir, r->tenant, r->conversation,
+        s->run.fresh = warm_dir_adopt(start->root, s->warm_dir, s->run.sandbox.name, r->tenant,
                                       &s->run.sandbox, &why) == 0;
         s->warm_dir = NULL;
         if (s->run.fresh) {
@@ -164,7 +168,7 @@ static int open_sandbox(struct supervisor *s, struct err *e)
             log_warn("cannot use a warm container: %s", why.text);
         s->base.started = false;
     }
-    if (sandbox_open(start->root, r->tenant, r->conversation, &s->run.sandbox, e) < 0)
+    if (sandbox_open_named(start->root, s->run.sandbox.name, r->tenant, &s->run.sandbox, e) < 0)
         return -1;
     supervisor_use_container(s);
     return 0;
@@ -208,27 +212,23 @@ void supervisor_note_use(struct supervisor *s)
 
 static int run_program(struct supervisor *s, struct err *e)
 {
-    const struct run_request *r = &s->run.awaited.request;
-    AUTO_REQUEST_ENV struct request_env env = request_env_new(r, &s->run.sandbox,
+    const struct run_body *body = &s->run.awaited.body;
+    AUTO_REQUEST_ENV struct request_env env = request_env_new(body, &s->run.sandbox,
                                                               supervisor_index_url(s));
-    AUTO_FREE const char **args = mem_array(r->n_args + 1, sizeof *args);
     AUTO_BUF struct buf load = BUF_INIT(ENGINE_PRELOAD_MAX + 1);
 
     /* In a container for this run alone it imports them itself. */
     if (s->base.start->runner->load && supervisor_may_serve_more(s))
         pool_needs(s->base.start->runner, s->run.awaited.options.imports, &load);
-    for (size_t i = 0; i < r->n_args; i++)
-        args[i] = r->args[i].data;
     const struct engine_command program = {
-        .code = r->code.data ? r->code.data : "",
-        .code_len = r->code.len,
-        .input = r->input.data,
-        .input_len = r->input.len,
-        .argv = args,
-        .n_argv = r->n_args,
+        .run = true,
+        .streams = body->message.data,
+        .streams_len = body->streams_len,
+        .argv = body->args,
+        .n_argv = body->n_args,
         .env = env.items,
         .n_env = env.n,
-        .timeout_ms = r->timeout_ms,
+        .timeout_ms = s->run.awaited.request.timeout_ms,
         .load = buf_ok(&load) ? buf_str(&load) : NULL,
     };
     return supervisor_run_program(s, &program, e);

@@ -55,7 +55,8 @@ void supervisor_conclude(struct supervisor *s, json_t *take_result, const struct
 
 /* supervisor_run.c: the run. */
 
-/* {"head", "queueMs", "runId", "imageId"}. A run that is refused is answered, and stop is set. */
+/* {"head", "queueMs", "runId", "imageId", "sandboxDir"}. A run that is refused is answered, and
+ * stop is set. */
 void supervisor_claim(void *owner, const json_t *message, int take_connection);
 /* The result of the claimed run, or NULL. */
 json_t *supervisor_run(struct supervisor *s, struct err *e);

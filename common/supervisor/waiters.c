@@ -181,12 +181,12 @@ static void waiter_send_gap(struct waiter *r, uint64_t to)
 }
 
 /* One message with the next piece; false: none is due. */
-static bool waiter_send_piece(struct waiter *r, size_t max, enum output_ring_cut cut)
+static bool waiter_send_piece(struct waiter *r, size_t max, enum output_cut cut)
 {
     AUTO_BUF struct buf text = BUF_INIT(3 * BATCH_BYTES);
-    struct output_ring_piece piece;
+    struct output_piece piece;
 
-    if (!output_ring_piece_at(r->output, r->output_sent, max, cut, &text, &piece))
+    if (!output_piece_at(r->output, r->output_sent, max, cut, &text, &piece))
         return false;
     if (piece.skipped > 0)
         waiter_send_gap(r, r->output_sent + piece.skipped);
@@ -205,19 +205,17 @@ static bool waiter_send_piece(struct waiter *r, size_t max, enum output_ring_cut
  */
 static bool waiter_send_output(struct waiter *r, bool over)
 {
-    uint64_t total = output_ring_total(r->output);
+    uint64_t total = output_total(r->output);
 
     if (r->out.len > 0) { /* called again when its peer has taken this */
         r->rest_by = DEADLINE_NEVER;
         return false;
     }
     if (total - r->output_sent > BEHIND_BYTES)
-        waiter_send_gap(r, output_ring_line_behind(r->output, total - BATCH_BYTES));
+        waiter_send_gap(r, output_line_behind(r->output, total - BATCH_BYTES));
     uint64_t from = r->output_sent;
     bool rest = deadline_passed(r->rest_by);
-    enum output_ring_cut cut = over   ? OUTPUT_RING_OVER
-                               : rest ? OUTPUT_RING_REST
-                                      : OUTPUT_RING_LINES;
+    enum output_cut cut = over ? OUTPUT_OVER : rest ? OUTPUT_REST : OUTPUT_LINES;
     bool more = true;
     for (int i = 0; more && i < BATCH_PIECES && r->output_sent - from < BATCH_BYTES - 4; i++)
         more = waiter_send_piece(r, BATCH_BYTES - (size_t)(r->output_sent - from), cut);
@@ -241,7 +239,7 @@ static void waiters_output_soon(struct waiters *ws)
     ws->output_at = deadline_min(ws->output_at, deadline_in_ms(OUTPUT_MS));
 }
 
-void waiters_on_output(struct waiters *ws, const struct output_ring *output)
+void waiters_on_output(struct waiters *ws, const struct output *output)
 {
     for (size_t i = 0; ws->output_at.at_ms < 0 && i < ws->n; i++)
         if (waiter_wants_output(ws->items[i]) && ws->items[i]->output == output)
@@ -257,7 +255,7 @@ static void waiter_tend(struct waiter *r, bool due)
     }
     if (!waiter_wants_output(r))
         return;
-    if (!r->live && due && r->since < output_ring_total(r->output) && r->rest_by.at_ms < 0)
+    if (!r->live && due && r->since < output_total(r->output) && r->rest_by.at_ms < 0)
         r->rest_by = deadline_in_ms(OUTPUT_MS); /* more may come until then */
     if (r->live && (due || deadline_passed(r->rest_by)) && waiter_send_output(r, false))
         waiters_output_soon(r->all);

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/loop.h"
 #include "common/base/sock.h"
-#include "common/records/output_ring.h"
+#include "common/records/output.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -30,18 +30,18 @@ struct waiter {
     struct waiters *all; /* that it is among */
     struct loop_watch watch;
     enum waiter_kind kind;
-    const struct awaited_run *run;    /* that it waits for; NULL: for something else */
-    bool live;                        /* gets pieces of output as they come */
-    bool since_given;                 /* a poll that gets the output from since on */
-    bool body_due;                    /* its next message is the body of a call */
-    bool answered;                    /* its last message is in out */
-    const struct output_ring *output; /* for live and since_given; borrowed */
-    uint64_t since;                   /* offset in the output */
-    size_t new_max;                   /* of the output from there on */
-    uint64_t output_sent;             /* live: the output up to here has been sent */
-    struct deadline rest_by;   /* live: when a line without its end is sent; a poll: when it is
-                                  answered with what is new; never: there is nothing */
-    struct deadline answer_by; /* when it is answered, whatever there is */
+    const struct awaited_run *run; /* that it waits for; NULL: for something else */
+    bool live;                     /* gets pieces of output as they come */
+    bool since_given;              /* a poll that gets the output from since on */
+    bool body_due;                 /* its next message is the body of a call */
+    bool answered;                 /* its last message is in out */
+    const struct output *output;   /* for live and since_given; borrowed */
+    uint64_t since;                /* offset in the output */
+    size_t new_max;                /* of the output from there on */
+    uint64_t output_sent;          /* live: the output up to here has been sent */
+    struct deadline rest_by;       /* live: when a line without its end is sent; a poll: when it is
+                                      answered with what is new; never: there is nothing */
+    struct deadline answer_by;     /* when it is answered, whatever there is */
     struct deadline give_up; /* when it is dropped unless it takes something; never: out is empty */
     struct buf out;          /* framed messages */
     size_t sent;             /* bytes of out that its peer has taken */
@@ -62,7 +62,7 @@ void waiters_init(struct waiters *ws, struct loop *loop, loop_handler *ready);
 /* Takes fd over. NULL: there are too many; fd stays the caller's. */
 struct waiter *waiters_add(struct waiters *ws, int fd, enum waiter_kind kind);
 /* The ring has grown. */
-void waiters_on_output(struct waiters *ws, const struct output_ring *output);
+void waiters_on_output(struct waiters *ws, const struct output *output);
 /* Sends output that is due, and closes waiters that take nothing. Returns when to call it again. */
 struct deadline waiters_tend(struct waiters *ws);
 /* Frees those that are closed. */

@@ -34,9 +34,21 @@ bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t le
     return !l->stop_at || l->total < l->stop_at;
 }
 
+static void live_stream(struct live_run *l, char tag, const char *text)
+{
+    entry_record_add(tag, 0, text, strlen(text), &l->streams);
+    l->program.streams = l->streams.data;
+    l->program.streams_len = l->streams.len;
+}
+
+void live_input(struct live_run *l, const char *text)
+{
+    live_stream(l, 'I', text);
+}
+
 struct live_run live(const char *image, const char *code)
 {
-    return (struct live_run){
+    struct live_run l = {
         .spec = {.image = image,
                  .protocol = strcmp(image, PLAIN) != 0 ? 2 : 0,
                  .data_path = data_path,
@@ -49,14 +61,19 @@ struct live_run live(const char *image, const char *code)
                             .tmp_bytes = 16u << 20,
                             .nofile = 256,
                             .fsize_bytes = 64u << 20}},
-        .program = {.timeout_ms = 20000, .code = code, .code_len = strlen(code)},
+        .program = {.timeout_ms = 20000, .run = true},
+        .streams = BUF_INIT(4u << 20),
         .cancel_fd = -1,
         .text = {BUF_INIT(KEEP), BUF_INIT(KEEP)},
     };
+
+    live_stream(&l, 'C', code);
+    return l;
 }
 
 void live_clear(struct live_run *l)
 {
+    buf_clear(&l->streams);
     buf_clear(&l->text[0]);
     buf_clear(&l->text[1]);
 }

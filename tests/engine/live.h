@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/engine/engine.h"
+#include "common/protocol/entry_record.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ extern const char *case_name;
 struct live_run {
     struct engine_spec spec;
     struct engine_command program;
+    struct buf streams; /* its code and input */
     char run_id[32];
     int cancel_fd;
     uint64_t stop_at; /* bytes of output; 0: never */
@@ -55,6 +57,8 @@ struct live_case {
 extern const struct live_case run_cases[], waiting_cases[], psandbox_cases[];
 
 struct live_run live(const char *image, const char *code);
+/* Its standard input. */
+void live_input(struct live_run *l, const char *text);
 void live_clear(struct live_run *l);
 /* Starts and runs l to its end, and sees to it that nothing is left. */
 void go(struct live_run *l);

@@ -278,14 +278,17 @@ static void one_that_is_removed_by_hand_is_lost(void)
 static void a_large_input_and_a_flood_arrive_whole(void)
 {
     AUTO_FREE char *input = mem_alloc(4 << 20);
-    struct engine_command command = {
-        .argv = (const char *const[]){"cat"}, .n_argv = 1, .input = input, .input_len = 4 << 20};
+    AUTO_BUF struct buf streams = BUF_INIT(8 << 20);
+    struct engine_command command = {.argv = (const char *const[]){"cat"}, .n_argv = 1};
     struct staying s;
 
     memset(input, 'x', 4 << 20);
+    entry_record_add('I', 0, input, 4 << 20, &streams);
+    command.streams = streams.data;
+    command.streams_len = streams.len;
     begin(&s, BASH);
     CHECK(await(&s, send_command(&s, &command)) == 0);
-    CHECK(s.text[0].len == command.input_len && s.outcome.exit_code == 0);
+    CHECK(s.text[0].len == 4 << 20 && s.outcome.exit_code == 0);
     stop(&s);
 }
 

@@ -72,8 +72,7 @@ static void input_arguments_and_environment_arrive(void)
     static const char *const env[] = {"A=b c", "FILE_BASE_URL=https://x/"};
     struct live_run l = live(BASH, "cat; echo \"[$#|$1|$2|$3|$A|$FILE_BASE_URL]\"");
 
-    l.program.input = "from stdin;";
-    l.program.input_len = 11;
+    live_input(&l, "from stdin;");
     l.program.argv = args;
     l.program.n_argv = 3;
     l.program.env = env;

@@ -78,8 +78,7 @@ static void one_that_waited_takes_its_program(void)
     struct live_run l = live(BASH, "echo \"hi $1 $A\"; cat; exit 4");
     int64_t began;
 
-    l.program.input = "in";
-    l.program.input_len = 2;
+    live_input(&l, "in");
     l.program.argv = (const char *const[]){"one"};
     l.program.n_argv = 1;
     l.program.env = (const char *const[]){"A=b"};

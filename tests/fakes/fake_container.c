@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
+#include "common/protocol/entry_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -298,6 +299,14 @@ static void act(struct container *b, const char *line)
             words[i].act(b, line + strlen(words[i].name));
 }
 
+static char *text_of(const struct engine_command *program, char tag)
+{
+    AUTO_BUF struct buf text = BUF_INIT(64 << 20);
+
+    entry_records_join(program->streams, program->streams_len, tag, &text);
+    return buf_take(&text);
+}
+
 static int container_exec(struct engine *engine, const struct engine_command *program,
                           uint32_t *out_id, struct err *e)
 {
@@ -314,8 +323,8 @@ static int container_exec(struct engine *engine, const struct engine_command *pr
              program->load ? program->load : "");
     free(b->code);
     free(b->input);
-    b->code = b->rest = mem_strndup(program->code, program->code_len);
-    b->input = mem_strndup(program->input ? program->input : "", program->input_len);
+    b->code = b->rest = text_of(program, 'C');
+    b->input = text_of(program, 'I');
     b->output = BUF_INIT(64 << 20);
     b->read = 0;
     auto_close_fd(&b->run_fd);

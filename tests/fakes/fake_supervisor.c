@@ -16,7 +16,8 @@
 #include "common/base/clock.h"
 #include "common/base/parse.h"
 #include "common/base/sock.h"
-#include "common/protocol/wire.h"
+#include "common/protocol/entry_record.h"
+#include "common/protocol/run_body.h"
 #include "common/rpc/json.h"
 #include "common/supervisor/supervisor.h"
 
@@ -171,10 +172,12 @@ static void serve(struct fake *f)
     make_sandbox(f);
     if (unlinkat(f->start->root->fd, "crash-once", 0) == 0)
         raise(SIGKILL);
-    json_auto_t *body = wire_recv(f->caller, NULL, deadline_in_ms(LONG_MS), &e);
-    if (!body)
+    AUTO_RUN_BODY struct run_body body = RUN_BODY_INIT;
+    AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
+    if (run_body_recv(f->caller, &body, deadline_in_ms(LONG_MS), &e) < 0)
         return;
-    const char *code = json_get_string(body, "code");
+    entry_records_join(body.message.data, body.streams_len, 'C', &text);
+    const char *code = buf_str(&text);
     say(f, "running");
     if (!f->prestarted)
         poll(NULL, 0, START_MS);

@@ -12,7 +12,7 @@
 #include "common/base/sock.h"
 #include "common/broker/server.h"
 #include "common/protocol/client_runs.h"
-#include "common/protocol/wire.h"
+#include "common/protocol/run_body.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_engine.h"
 
@@ -148,14 +148,13 @@ static inline int bw_send_run(struct broker_world *w, const char *tenant, const 
     struct err e = ERR_INIT;
     struct run_request r = bw_request(tenant, conversation, code);
     json_auto_t *head = wire_run_head_new(&r, &options);
-    json_auto_t *body = wire_run_body_new(&r);
     int fd = sock_connect_unix(w->socket, &e);
     assert_true(fd >= 0);
     /* In one piece: a supervisor may die before it reads the body, but not before the body is
      * there. */
     AUTO_BUF struct buf text = BUF_INIT(2 * WIRE_MESSAGE_MAX);
     assert_works(wire_frame(head, &text, &e), e);
-    assert_works(wire_frame(body, &text, &e), e);
+    assert_works(run_body_write(&r, NULL, &text, &e), e);
     for (size_t sent = 0; sent < text.len;) {
         ssize_t n = send(fd, text.data + sent, text.len - sent, MSG_NOSIGNAL);
         if (n < 0)

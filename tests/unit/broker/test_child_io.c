@@ -209,7 +209,7 @@ static void a_connection_is_handed_over_with_its_head(void **state)
     AUTO_FD int came = -1;
     json_auto_t *head = json_pack("{s:s}", "op", "run");
 
-    assert_works(child_io_claim(c, "sha256:1", head, 12, null, &e), e);
+    assert_works(child_io_claim(c, "sha256:1", "dir", head, 12, null, &e), e);
     json_auto_t *message = wire_recv(theirs, &came, deadline_in_ms(2000), &e);
     assert_non_null(message);
     assert_string_equal(json_get_string(message, "do"), "claim");

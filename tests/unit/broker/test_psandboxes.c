@@ -5,6 +5,7 @@
 
 #include "common/protocol/client_files.h"
 #include "common/protocol/client_runs.h"
+#include "common/protocol/ops.h"
 #include "common/protocol/run_id.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
@@ -217,9 +218,9 @@ static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 {
     struct err e = ERR_INIT;
     json_auto_t *more = take_more;
-    json_auto_t *head = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "op", "adopt", "call",
-                                  "create_psandbox", "tenant", "ann", "conversationId", "c",
-                                  "language", "bash", "runId", run_id);
+    json_auto_t *head = op_head_new(OP_ADOPT, "{s:s, s:s, s:s, s:s, s:s}", "call",
+                                    "create_psandbox", "tenant", "ann", "conversationId", "c",
+                                    "language", "bash", "runId", run_id);
     if (more)
         json_object_update(head, more);
     int fd = sock_connect_unix(w->socket, &e);
@@ -260,6 +261,27 @@ static void one_of_a_broker_before_counts_and_gets_its_calls(void **state)
     while (!(row = broker_create_psandbox(bw_client(w, "ann"), &want, &e)))
         poll(NULL, 0, 10); /* until it is out of them again */
     json_decref(row);
+    bw_close(w);
+}
+
+static void another_version_is_met_at_a_reload(void **state)
+{
+    static const char *const ops[] = {"run", "session", "exec"};
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    bw_start_broker(w);
+    int channel = adopt(w, "0123456789abcdef01234567", json_pack("{s:i}", "wire", 0));
+    json_auto_t *message = wire_recv(channel, NULL, deadline_in_ms(20000), &e);
+    assert_non_null(message);
+    assert_string_equal(json_get_string(message, "do"), "end");
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        json_auto_t *head = json_pack("{s:s, s:s}", "op", ops[i], "tenant", "ann");
+        int caller = sock_connect_unix(w->socket, &e);
+        assert_works(wire_send(caller, head, -1, &e), e);
+        bw_expect_error(caller, ERR_BUSY, "of the version before");
+    }
+    close(channel);
     bw_close(w);
 }
 
@@ -368,14 +390,14 @@ static int ask(struct broker_world *w, json_t *take_head)
 
 static json_t *about(const char *op)
 {
-    return json_pack("{s:s, s:s, s:s}", "op", op, "tenant", "ann", "sandboxId",
-                     PSANDBOX_ID_PREFIX OF_BEFORE);
+    return json_pack("{s:s, s:s, s:s, s:i}", "op", op, "tenant", "ann", "sandboxId",
+                     PSANDBOX_ID_PREFIX OF_BEFORE, "wire", WIRE_VERSION);
 }
 
 static json_t *session_head(void)
 {
-    return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversationId",
-                     "c", "language", "python");
+    return op_head_new(OP_SESSION, "{s:s, s:s, s:s}", "tenant", "ann", "conversationId", "c",
+                       "language", "python");
 }
 
 static void expect_handed(int channel, const char *op)
@@ -498,6 +520,7 @@ int main(void)
         TEST(an_image_of_the_list_is_taken),
         TEST(a_session_has_one_sandbox_of_its_conversation),
         TEST(one_of_a_broker_before_counts_and_gets_its_calls),
+        TEST(another_version_is_met_at_a_reload),
         TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
         TEST(one_that_does_not_say_whose_it_is_is_not_taken),
         TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),

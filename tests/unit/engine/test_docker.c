@@ -53,7 +53,8 @@ static const struct engine_spec spec1 = {.image = "runner-x:1",
                                          .run_id = "r1",
                                          .deadline_unix = 1};
 
-static const struct engine_command program1 = {.code = "c", .code_len = 1, .timeout_ms = 2500};
+static const struct engine_command program1 = {
+    .run = true, .streams = "C\0\0\0\5\0\0\0\0c", .streams_len = 10, .timeout_ms = 2500};
 
 static bool leave(void *ctx)
 {

@@ -5,6 +5,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/engine/entry_frame.h"
+#include "common/protocol/entry_record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 
 static void add_frame(struct buf *out, char tag, const char *text)
 {
-    entry_write(tag, 7, text, strlen(text), out);
+    entry_record_add(tag, 7, text, strlen(text), out);
 }
 
 static const char good_report[] = "{\"exitCode\":3,\"signal\":0,\"cpuUs\":12345,"
@@ -170,7 +171,7 @@ static void the_largest_frame_is_accepted(void **state)
 
     (void)state;
     memset(data, 'x', ENTRY_FRAME_MAX);
-    entry_write('O', 1, data, ENTRY_FRAME_MAX, &in);
+    entry_record_add('O', 1, data, ENTRY_FRAME_MAX, &in);
     assert_int_equal(entry_frame_take(in.data, in.len, &event, &e), in.len);
     assert_int_equal(event.len, ENTRY_FRAME_MAX);
 }
@@ -182,10 +183,11 @@ static void a_run_is_written_byte_for_byte(void **state)
                                "X\0\0\0\31\0\0\0\3T31000\0La\0EA=b\0A-v\0A\0";
     static const char *const args[] = {"-v", ""};
     static const char *const env[] = {"A=b"};
-    const struct engine_command run = {.code = "co\0e",
-                                       .code_len = 4,
-                                       .input = "in",
-                                       .input_len = 2,
+    static const char streams[] = "C\0\0\0\10\0\0\0\0co\0e"
+                                  "I\0\0\0\6\0\0\0\0in";
+    const struct engine_command run = {.run = true,
+                                       .streams = streams,
+                                       .streams_len = sizeof streams - 1,
                                        .argv = args,
                                        .n_argv = 2,
                                        .env = env,
@@ -203,7 +205,8 @@ static void a_run_is_written_byte_for_byte(void **state)
 
 static void a_run_without_anything_has_code_all_the_same(void **state)
 {
-    const struct engine_command run = {.code = "", .load = ""};
+    const struct engine_command run = {
+        .run = true, .streams = "C\0\0\0\4\0\0\0\0", .streams_len = 9, .load = ""};
     AUTO_BUF struct buf out = BUF_INIT(4096);
     struct err e = ERR_INIT;
 
@@ -251,8 +254,9 @@ static void names_to_preload_are_one_bounded_record(void **state)
 
 static void a_small_buffer_and_huge_lengths_are_errors(void **state)
 {
-    const struct engine_command small = {.code = "x", .code_len = 1};
-    const struct engine_command huge = {.code = "x", .code_len = SIZE_MAX - 3};
+    static const char code[] = "C\0\0\0\5\0\0\0\0x";
+    const struct engine_command small = {.run = true, .streams = code, .streams_len = 10};
+    const struct engine_command huge = {.run = true, .streams = code, .streams_len = SIZE_MAX - 3};
     AUTO_BUF struct buf out = BUF_INIT(8);
     struct err e = ERR_INIT;
 

@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/engine/engine.h"
 #include "common/engine/entry_frame.h"
+#include "common/protocol/entry_record.h"
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
 
@@ -211,7 +212,10 @@ static void commands_that_make_no_sense_are_refused(void **state)
           .n_env = 1},
          ERR_INVALID},
         {{.argv = (const char *const[]){large}, .n_argv = 1}, ERR_LIMIT},
-        {{.argv = (const char *const[]){"a"}, .n_argv = 1, .input = large, .input_len = SIZE_MAX},
+        {{.argv = (const char *const[]){"a"},
+          .n_argv = 1,
+          .streams = large,
+          .streams_len = SIZE_MAX},
          ERR_LIMIT},
     };
     struct staying s;
@@ -250,13 +254,15 @@ static void a_pause_is_the_engines_or_there_already(void **state)
 static void what_does_not_go_out_at_once_goes_later(void **state)
 {
     AUTO_FREE char *input = mem_alloc(4 << 20);
+    AUTO_BUF struct buf streams = BUF_INIT(8 << 20);
     struct engine_command command = true_command;
     struct staying s;
     uint32_t id;
 
     (void)state;
-    command.input = input;
-    command.input_len = 4 << 20;
+    entry_record_add('I', 0, input, 4 << 20, &streams);
+    command.streams = streams.data;
+    command.streams_len = streams.len;
     begin(&s, (struct fake_reply){.hold_ms = WAITS_MS, .deaf = 0, .delay_ms = 0}, "{}");
     assert_int_equal(s.engine->ops->exec(s.engine, &command, &id, &s.e), 0);
     while (s.engine->ops->waits(s.engine) & POLLOUT) {

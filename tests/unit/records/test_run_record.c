@@ -62,12 +62,12 @@ static void end(struct fixture *f, const char *run_id, const char *status, const
 {
     const struct run_record r = ended("ann");
 
-    struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
+    struct output *live = output_new(0, OUTPUT_NEWEST);
     json_auto_t *result = json_pack("{s:s, s:s}", "status", status, "runId", run_id);
 
-    output_ring_add(live, ENGINE_STDOUT, output, strlen(output));
+    output_add(live, ENGINE_STDOUT, output, strlen(output));
     assert_works(run_record_end(&f->root, run_id, &r, result, live, &f->e), f->e);
-    output_ring_free(live);
+    output_free(live);
 }
 
 static void expect_none(struct fixture *f, const char *run_id, const char *tenant)
@@ -113,37 +113,37 @@ static void the_result_comes_with_its_output(void **state)
     assert_works(run_record_read(&f->root, ID_A, "ann", &r, &result, &f->e), f->e);
     assert_string_equal(json_string_value(json_object_get(result, "status")), "ok");
     assert_int_equal(run_record_expires(&r), r.ended + 3600);
-    struct output_ring *output = run_record_output(&f->root, ID_A, "ann", &f->e);
+    struct output *output = run_record_output(&f->root, ID_A, "ann", &f->e);
     assert_non_null(output);
-    output_ring_text(output, 6, 100, true, &text, &next, &skipped);
+    output_text(output, 6, 100, true, &text, &next, &skipped);
     assert_string_equal(buf_str(&text), "world\n");
     assert_int_equal(next, 12);
-    output_ring_free(output);
+    output_free(output);
 }
 
 static void offsets_hold_for_output_that_is_kept_in_part(void **state)
 {
     struct fixture *f = *state;
-    struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
+    struct output *live = output_new(0, OUTPUT_NEWEST);
     const struct run_record r = ended("ann");
     json_auto_t *result = json_pack("{s:s}", "status", "ok");
-    AUTO_FREE char *block = mem_alloc(OUTPUT_RING_KEEP);
+    AUTO_FREE char *block = mem_alloc(OUTPUT_NEWEST);
     AUTO_BUF struct buf text = BUF_INIT(3 * 100);
     uint64_t next, skipped;
 
-    memset(block, 'x', OUTPUT_RING_KEEP);
+    memset(block, 'x', OUTPUT_NEWEST);
     begin(f, ID_A, "ann", 0);
-    output_ring_add(live, ENGINE_STDOUT, block, OUTPUT_RING_KEEP);
-    output_ring_add(live, ENGINE_STDOUT, "the end", 7);
+    output_add(live, ENGINE_STDOUT, block, OUTPUT_NEWEST);
+    output_add(live, ENGINE_STDOUT, "the end", 7);
     assert_works(run_record_end(&f->root, ID_A, &r, result, live, &f->e), f->e);
-    output_ring_free(live);
+    output_free(live);
     live = run_record_output(&f->root, ID_A, "ann", &f->e);
     assert_non_null(live);
-    assert_int_equal(output_ring_total(live), OUTPUT_RING_KEEP + 7);
-    assert_int_equal(output_ring_oldest(live), 7);
-    output_ring_text(live, OUTPUT_RING_KEEP, 100, true, &text, &next, &skipped);
+    assert_int_equal(output_total(live), OUTPUT_NEWEST + 7);
+    assert_int_equal(output_oldest(live), 7);
+    output_text(live, OUTPUT_NEWEST, 100, true, &text, &next, &skipped);
     assert_string_equal(buf_str(&text), "the end");
-    output_ring_free(live);
+    output_free(live);
 }
 
 static void plant(struct fixture *f, const char *run_id, const char *file, const char *text)
@@ -277,7 +277,7 @@ static void texts_are_kept_as_they_are(void **state)
 {
     struct fixture *f = *state;
     AUTO_RUN_RECORD struct run_record read = {0};
-    struct output_ring *live = output_ring_new(16);
+    struct output *live = output_new(0, 16);
     AUTO_FREE char *control = mem_alloc(100000);
     struct stat st;
     json_t *again = NULL;
@@ -288,7 +288,7 @@ static void texts_are_kept_as_they_are(void **state)
                                     (size_t)100000, "stderr", "", "output", "\n\"a\n\u00e9");
     const struct run_record over = ended("ann");
     assert_works(run_record_end(&f->root, ID_A, &over, result, live, &f->e), f->e);
-    output_ring_free(live);
+    output_free(live);
     assert_works(run_record_read(&f->root, ID_A, "ann", &read, &again, &f->e), f->e);
     assert_true(json_equal(result, again));
     json_decref(again);
@@ -433,7 +433,7 @@ static void a_full_disk_leaves_nothing_behind(void **state)
 static void a_result_that_did_not_fit_is_not_seen(void **state)
 {
     struct fixture *f = *state;
-    struct output_ring *live = output_ring_new(OUTPUT_RING_KEEP);
+    struct output *live = output_new(0, OUTPUT_NEWEST);
     json_auto_t *result = json_pack("{s:s}", "status", "ok");
     AUTO_RUN_RECORD struct run_record r = {0};
     const struct run_record over = ended("ann");
@@ -447,7 +447,7 @@ static void a_result_that_did_not_fit_is_not_seen(void **state)
     setrlimit(RLIMIT_FSIZE, &few);
     int rc = run_record_end(&f->root, ID_A, &over, result, live, &f->e);
     setrlimit(RLIMIT_FSIZE, &old);
-    output_ring_free(live);
+    output_free(live);
     assert_int_equal(rc, -1);
     assert_works(run_record_read(&f->root, ID_A, "ann", &r, &seen, &f->e), f->e);
     assert_null(seen);

@@ -10,6 +10,7 @@
 #include "common/base/auto.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/sandbox.h"
+#include "common/sandbox/warm_dir.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -165,4 +166,15 @@ static inline struct sandbox open_in(const struct sandbox_root *root, const char
     if (sandbox_open(root, "default", conversation, &sb, &e) < 0)
         fail_msg("%s", e.text);
     return sb;
+}
+
+/* Makes a warm directory the conversation's sandbox. */
+static inline int fixture_adopt(const struct sandbox_root *root, const char *name,
+                                const char *conversation, struct sandbox *out, struct err *e)
+{
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+
+    if (sandbox_name(root, "default", conversation, sandbox_dir, e) < 0)
+        return -1;
+    return warm_dir_adopt(root, name, sandbox_dir, "default", out, e);
 }

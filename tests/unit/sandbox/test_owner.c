@@ -56,7 +56,7 @@ static void a_warm_directory_brings_its_owner_along(void **state)
 
     assert_int_equal(warm_dir_make(&root, name, &f->e), 0);
     assert_true(warm_dir_stat(&root, name, &st));
-    assert_int_equal(warm_dir_adopt(&root, name, "default", "new", &sb, &f->e), 0);
+    assert_int_equal(fixture_adopt(&root, name, "new", &sb, &f->e), 0);
     assert_int_equal(sb.owner.uid, st.st_uid);
     assert_in_range(st.st_uid, 1879048192, 2013265919);
     assert_false(warm_dir_stat(&root, name, &st));

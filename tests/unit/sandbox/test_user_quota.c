@@ -145,7 +145,7 @@ static void every_sandbox_has_its_own(void **state)
     char name[WARM_DIR_NAME_LEN + 1];
 
     assert_int_equal(warm_dir_make(&root, name, &f->e), 0);
-    assert_int_equal(warm_dir_adopt(&root, name, "default", "warm", &warm, &f->e), 0);
+    assert_int_equal(fixture_adopt(&root, name, "warm", &warm, &f->e), 0);
     assert_int_equal(as_program(&one, allocates_48_mib), EDQUOT);
     assert_int_equal(as_program(&other, allocates_2_mib), 0);
     assert_int_equal(as_program(&warm, allocates_2_mib), 0);

@@ -33,7 +33,7 @@ static int adopt(struct fixture *f, const char *name, const char *conversation)
 {
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
 
-    return warm_dir_adopt(&f->root, name, "default", conversation, &sb, &f->e);
+    return fixture_adopt(&f->root, name, conversation, &sb, &f->e);
 }
 
 static void a_spare_is_what_a_sandbox_is(void **state)
@@ -78,7 +78,7 @@ static void an_adopted_spare_is_the_conversations_sandbox(void **state)
     make(f, name);
     AUTO_FD int mounted = openat(f->root.fd, path_of(name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(fstat(mounted, &before), 0);
-    assert_int_equal(warm_dir_adopt(&f->root, name, "default", "new talk", &sb, &f->e), 0);
+    assert_int_equal(fixture_adopt(&f->root, name, "new talk", &sb, &f->e), 0);
     assert_int_equal(sandbox_name(&f->root, "default", "new talk", want, &f->e), 0);
     assert_string_equal(sb.name, want);
     assert_int_equal(fstat(sb.fd, &after), 0);

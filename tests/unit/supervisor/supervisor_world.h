@@ -5,7 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
-#include "common/protocol/wire.h"
+#include "common/protocol/run_body.h"
 #include "common/records/run_lock.h"
 #include "common/records/run_record.h"
 #include "common/rpc/json.h"
@@ -32,7 +32,8 @@ struct world {
     struct supervisor_start start;
     json_t *head; /* start.head; NULL: a warm container */
     char warm_dir[WARM_DIR_NAME_LEN + 1];
-    const char *run_id, *image_id; /* of the next claim, and of get_run and cancel_run */
+    char sandbox_dir[SANDBOX_NAME_LEN + 1]; /* of head's conversation */
+    const char *run_id, *image_id;          /* of the next claim, and of get_run and cancel_run */
     pid_t pid;
     int channel; /* the main process's end */
     int client;  /* the caller's end of start.connection, which the child must not hold; -1: none */
@@ -95,12 +96,26 @@ static inline void world_be_supervisor(struct world *w)
     _exit(0);
 }
 
+/* The name of the sandbox that the main process would tell with this head. */
+static inline const char *world_sandbox_dir(struct world *w, const json_t *head)
+{
+    const char *conversation = json_get_string(head, "conversationId");
+    struct err e = ERR_INIT;
+
+    assert_works(sandbox_name(&w->f->root, json_get_string(head, "tenant"),
+                              conversation ? conversation : "chat", w->sandbox_dir, &e),
+                 e);
+    return w->sandbox_dir;
+}
+
 /* Forks it; what start says besides channel is the test's. */
 static inline void world_go(struct world *w)
 {
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    if (w->head)
+        w->start.sandbox_dir = world_sandbox_dir(w, w->head);
     fflush(NULL);
     w->pid = fork();
     if (w->pid == 0) {
@@ -135,25 +150,31 @@ static inline void world_expect_end(struct world *w, int ms)
     assert_false(run_lock_reap(w->f->root.fd, WORLD_RUN_ID));
 }
 
+static inline void world_send_body(int fd, const char *code)
+{
+    const struct run_request request = {.code = {code, strlen(code)}};
+    AUTO_BUF struct buf body = BUF_INIT(WIRE_MESSAGE_MAX);
+    struct err e = ERR_INIT;
+
+    assert_works(run_body_write(&request, NULL, &body, &e), e);
+    assert_int_equal(write(fd, body.data, body.len), body.len);
+}
+
 /* A run's two messages; more is merged into the head. The client's end is returned, the other goes
  * to *out_theirs. */
 static inline int world_ask(const char *code, json_t *take_more, json_t **out_head, int *out_theirs)
 {
-    struct err e = ERR_INIT;
     int pair[2];
-    const struct run_request request = {.tenant = "ann",
-                                        .conversation = "chat",
-                                        .language = "python",
-                                        .code = {code, strlen(code)}};
+    const struct run_request request = {
+        .tenant = "ann", .conversation = "chat", .language = "python"};
     const struct run_options options = {0};
     json_t *head = wire_run_head_new(&request, &options);
     json_auto_t *more = take_more;
-    json_auto_t *body = wire_run_body_new(&request);
 
     if (more)
         json_object_update(head, more);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-    assert_works(wire_send(pair[0], body, -1, &e), e);
+    world_send_body(pair[0], code);
     *out_head = head;
     *out_theirs = pair[1];
     return pair[0];
@@ -170,8 +191,10 @@ static inline int world_cold(struct world *w, const char *code, json_t *take_mor
 static inline void world_pass(struct world *w, const char *what, json_t *take_head, int take_theirs)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:s, s:o, s:i, s:s, s:s}", "do", what, "head", take_head,
-                                     "queueMs", 7, "runId", w->run_id, "imageId", w->image_id);
+    const char *sandbox_dir = world_sandbox_dir(w, take_head);
+    json_auto_t *message = json_pack("{s:s, s:o, s:i, s:s, s:s, s:s}", "do", what, "head",
+                                     take_head, "queueMs", 7, "runId", w->run_id, "imageId",
+                                     w->image_id, "sandboxDir", sandbox_dir);
 
     assert_works(wire_send(w->channel, message, take_theirs, &e), e);
     close(take_theirs);

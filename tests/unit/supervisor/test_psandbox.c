@@ -4,8 +4,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
+#include "common/protocol/run_body.h"
 #include "common/protocol/run_id.h"
-#include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
@@ -101,7 +101,10 @@ static int connect_to(const struct world *w, int *out_theirs)
 
 static void be_psandbox(const struct world *w, const json_t *head, int channel, int connection)
 {
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    struct err e = ERR_INIT;
     struct supervisor_start start = {.config = &w->config,
+                                     .sandbox_dir = sandbox_dir,
                                      .root = &w->f->root,
                                      .runner = &w->runner,
                                      .helpers_path = "/tools",
@@ -109,20 +112,41 @@ static void be_psandbox(const struct world *w, const json_t *head, int channel, 
                                      .head = head,
                                      .connection = connection};
 
+    assert_works(sandbox_name(&w->f->root, "ann", "chat", sandbox_dir, &e), e);
     memcpy(start.container_id, RUN, sizeof start.container_id);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     psandbox_main(&start);
     exit(0); /* not _exit: leaks are looked for */
 }
 
+/* As a caller does: code (or none), commands as "args", "stdin", "cwd". */
+static void send_body(int fd, const json_t *body)
+{
+    const json_t *list = json_object_get(body, "args");
+    const char *code = json_get_string(body, "code"), *input = json_get_string(body, "stdin");
+    struct run_text args[PSANDBOX_COMMANDS_MAX + 1];
+    const struct run_request request = {.code = {code, code ? strlen(code) : 0},
+                                        .input = {input, input ? strlen(input) : 0},
+                                        .args = args,
+                                        .n_args = json_array_size(list)};
+    AUTO_BUF struct buf message = BUF_INIT(WIRE_MESSAGE_MAX);
+    struct err e = ERR_INIT;
+
+    for (size_t i = 0; i < request.n_args; i++) {
+        const json_t *arg = json_array_get(list, i);
+        args[i] = (struct run_text){json_string_value(arg), json_string_length(arg)};
+    }
+    assert_works(run_body_write(&request, json_get_string(body, "cwd"), &message, &e), e);
+    assert_int_equal(send(fd, message.data, message.len, MSG_NOSIGNAL), message.len);
+}
+
 static void go(struct world *w, const json_t *head, const json_t *body)
 {
-    struct err e = ERR_INIT;
     int pair[2], theirs;
 
     w->creator = connect_to(w, &theirs);
     if (body)
-        assert_works(wire_send(w->creator, body, -1, &e), e);
+        send_body(w->creator, body);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     fflush(NULL);
     w->pid = fork();
@@ -197,7 +221,7 @@ static int hand(const struct world *w, json_t *take_head, json_t *take_body)
     int fd = connect_to(w, &theirs);
 
     if (body)
-        assert_works(wire_send(fd, body, -1, &e), e);
+        send_body(fd, body);
     assert_works(wire_send(w->channel, message, theirs, &e), e);
     close(theirs);
     return fd;
@@ -210,7 +234,12 @@ static json_t *head_of(const char *op)
 
 static json_t *exec_body(json_t *take_commands)
 {
-    return json_pack("{s:s, s:o, s:[], s:n}", "code", "", "args", take_commands, "env", "stdin");
+    return json_pack("{s:o}", "args", take_commands);
+}
+
+static json_t *cell_body(const char *code)
+{
+    return json_pack("{s:s}", "code", code);
 }
 
 /* commands as a JSON array's text. */
@@ -337,11 +366,10 @@ static void commands_run_one_after_the_other(void **state)
 static void all_run_where_failures_do_not_stop_them(void **state)
 {
     struct world *w = *state;
-    json_t *body = exec_body(json_pack("[s, s]", "exit 1", "echo yes"));
 
     create(w);
-    json_object_set_new(body, "stopAtFailure", json_false());
-    json_auto_t *result = result_of(hand(w, head_of("exec"), body));
+    json_auto_t *result = result_of(
+        exec_with(w, "[\"exit 1\", \"echo yes\"]", json_pack("{s:b}", "stopAtFailure", 0)));
     expect_row(result, 2, "ok", "yes\n");
     assert_false(json_get_bool(result, "success", 1));
     close_psandbox(w);
@@ -660,7 +688,7 @@ static void output_is_told_while_it_comes(void **state)
 static void its_log_can_be_read_before_and_after_its_end(void **state)
 {
     struct world *w = *state;
-    AUTO_BUF struct buf log = BUF_INIT(OUTPUT_RING_KEEP);
+    AUTO_BUF struct buf log = BUF_INIT(OUTPUT_NEWEST);
 
     create(w);
     expect_exec(w, "[\"echo one\"]", "one\n");
@@ -682,10 +710,12 @@ static void nonsense_is_refused_and_harms_no_other_call(void **state)
     expect_error(hand(w, foreign, exec_body(json_pack("[s]", "echo no"))), ERR_NOT_FOUND,
                  WIRE_NO_SUCH_SANDBOX);
     expect_error(exec(w, "[]"), ERR_LIMIT, "commands");
-    expect_error(exec(w, "[1]"), ERR_INVALID, "");
     expect_error(exec_with(w, "[\"true\"]", json_pack("{s:i}", "timeoutMs", 99999999)), ERR_LIMIT,
                  "timeout");
-    expect_error(hand(w, head_of("exec"), json_pack("{s:i}", "args", 1)), ERR_INVALID, "");
+    expect_error(hand(w, head_of("exec"), cell_body("print no")), ERR_LIMIT, "commands");
+    int garbled = hand(w, head_of("exec"), NULL);
+    assert_int_equal(write(garbled, "\0\0\0\2{}", 6), 6);
+    expect_error(garbled, ERR_INVALID, "makes no sense");
     assert_null(row_of(w, "bob"));
     expect_exec(w, "[\"echo well\"]", "well\n");
     close_psandbox(w);
@@ -851,11 +881,6 @@ static json_t *cell_head(void)
 {
     return json_pack("{s:s, s:s, s:s, s:s}", "op", "session", "tenant", "ann", "conversationId",
                      "chat", "language", "python");
-}
-
-static json_t *cell_body(const char *code)
-{
-    return json_pack("{s:s, s:[], s:[], s:n}", "code", code, "args", "env", "stdin");
 }
 
 static void expect_cell(json_t *take_result, const char *status, bool started, bool lost)

@@ -330,9 +330,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     w.client = sock_connect_unix(h.path, &e);
     w.start.connection = address_accept(&h);
     w.head = head;
-    const struct run_request request = {.code = {lasts, sizeof lasts - 1}};
-    json_auto_t *body = wire_run_body_new(&request);
-    assert_works(wire_send(w.client, body, -1, &e), e);
+    world_send_body(w.client, lasts);
     world_go(&w);
     world_expect_is(&w, "running", NULL);
     for (int deaths = 0; deaths < 2; deaths++) {
@@ -469,7 +467,7 @@ static void runs_that_go_on_are_listed_once_and_newest_first(void **state)
 static pid_t end_late(const struct sandbox_root *root, const struct run_record *r)
 {
     struct err e = ERR_INIT;
-    struct output_ring *output = output_ring_new(1);
+    struct output *output = output_new(0, 1);
     json_auto_t *result = json_pack("{s:s}", "status", "ok");
     AUTO_FD int lock = run_lock_take(root->fd, WORLD_RUN_ID, &e);
     pid_t pid = fork();
@@ -479,7 +477,7 @@ static pid_t end_late(const struct sandbox_root *root, const struct run_record *
         _exit(run_record_end(root, WORLD_RUN_ID, r, result, output, &e) < 0);
     }
     assert_true(lock >= 0 && pid > 0);
-    output_ring_free(output);
+    output_free(output);
     return pid;
 }
 

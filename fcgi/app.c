@@ -195,6 +195,7 @@ int app_init(struct app *app, const struct settings *s, bool http, const struct 
     *app = (struct app){
         .settings = s,
         .tokens = tokens,
+        .asks_fd = -1,
         .tools = {.broker_path = s->broker,
                   .local_dirs = s->local_dirs,
                   .limits = s->limits,

@@ -4,6 +4,8 @@ nobase_dist_pkgdata_DATA += \
 	nginx/http.conf.in \
 	nginx/server.conf.in \
 	nginx/mcp.conf.in \
+	nginx/call.conf.in \
+	nginx/metadata.conf.in \
 	nginx/page.conf.in \
 	nginx/fastcgi.conf.in \
 	nginx/types.conf.in

@@ -81,11 +81,13 @@ tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_tokens
+FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens
 tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_jwt_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_jwt_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 

@@ -81,8 +81,8 @@ int http_guard_access_token(const struct app *app, struct http_request *r, struc
     struct err e = ERR_INIT;
     bool good = false;
 
-    if (judge_ask(app->asks_fd, app->settings->access.check, r->authorization, &good, r->row,
-                  sizeof r->row, &e) < 0) {
+    if (judge_ask(app->asks_fd, app->settings->access.check, app->ask_ms, r->authorization, &good,
+                  r->row, sizeof r->row, &e) < 0) {
         log_error("%s", e.text);
         return http_refuse(a, 503, "Retry-After: 2\r\n",
                            "Access tokens cannot be checked now; try again shortly");

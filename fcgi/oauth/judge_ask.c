@@ -12,14 +12,12 @@
 #include <sys/socket.h>
 
 #define ANSWER_MAX  4096
-#define ASK_MS      15000
 #define REQUEST_ID  1
 #define HEADER_NAME "HTTP_AUTHORIZATION"
 
 /* The answer's records have heads between; the text is in the first of them. */
-static int read_answer(int fd, struct buf *out, struct err *e)
+static int read_answer(int fd, struct deadline end, struct buf *out, struct err *e)
 {
-    const struct deadline end = deadline_in_ms(ASK_MS);
 
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -49,8 +47,8 @@ static bool take_line(const struct buf *answer, const char *name, char *text, si
     return true;
 }
 
-int judge_ask(int over, const char *path, const char *authorization, bool *out_good, char *text,
-              size_t size, struct err *e)
+int judge_ask(int over, const char *path, int64_t limit_ms, const char *authorization,
+              bool *out_good, char *text, size_t size, struct err *e)
 {
     AUTO_BUF struct buf request = BUF_INIT(FCGI_PARAMS_MAX);
     AUTO_BUF struct buf answer = BUF_INIT(ANSWER_MAX);
@@ -65,7 +63,7 @@ int judge_ask(int over, const char *path, const char *authorization, bool *out_g
     explicit_bzero(request.data, request.len);
     if (n < 0)
         return err_errno(e, "asking about the token");
-    if (read_answer(fd, &answer, e) < 0)
+    if (read_answer(fd, deadline_in_ms(limit_ms), &answer, e) < 0)
         return -1;
     *out_good = take_line(&answer, JUDGE_ROW, text, size);
     if (*out_good || take_line(&answer, JUDGE_FAULT, text, size))

@@ -40,5 +40,5 @@ int judge_main(const struct settings *s, const struct account *workers, int list
  * Asks that process about "Bearer TOKEN": over a pair of sockets (over; sock_connect_over), or
  * without one (-1) at path. *out_good; text: the row or the reason. -1: it does not answer.
  */
-int judge_ask(int over, const char *path, const char *authorization, bool *out_good, char *text,
-              size_t size, struct err *e);
+int judge_ask(int over, const char *path, int64_t limit_ms, const char *authorization,
+              bool *out_good, char *text, size_t size, struct err *e);

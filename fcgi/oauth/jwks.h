@@ -46,5 +46,6 @@ void jwks_clear(struct jwks *keys);
  * there is none. */
 const struct jwk *jwks_find(const struct jwks *keys, const char *kid, enum jwt_alg alg);
 
-/* Has the key signed the token, which jwt_read has taken apart? */
+/* Has the key signed the token? jwt_read must have taken it: libcjose ends the process at text that
+ * is no base64url. */
 bool jwk_verify(const struct jwk *key, const char *token, size_t len);

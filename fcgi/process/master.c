@@ -30,6 +30,7 @@
 #define PAUSE_MAX_MS 5000
 #define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
 #define TOKENS_MS    250  /* between two looks at SANDCGI_TOKENS_FILE */
+#define HUB_ASK_MS   500  /* for a verdict about a token; other streams wait meanwhile */
 #define LOOK_MS      25   /* between two looks at workers with brief calls */
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
@@ -39,10 +40,10 @@ enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_JUDGE };
 static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "judge"};
 
 /* The other sockets are closed: a worker could take connections of others from them. */
-#define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT)
+#define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT | 1u << SOCKET_ASKS_OUT)
 static const unsigned kept_sockets[] = {
     [ROLE_BROKER] = 1u << SOCKET_BROKER | 1u << SOCKET_CONNS_IN,
-    [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI | 1u << SOCKET_ASKS_OUT,
+    [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI,
     [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_CONNS_OUT,
     [ROLE_JUDGE] = 1u << SOCKET_JUDGE | 1u << SOCKET_ASKS_IN,
     [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB | 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
@@ -114,6 +115,8 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
     client_connect_over(m->sockets.fds[SOCKET_CONNS_OUT]);
     event_sender_use(&app.events, TAKE_FD(m->sockets.fds[SOCKET_EVENTS_OUT]));
     app.asks_fd = m->sockets.fds[SOCKET_ASKS_OUT];
+    if (hub)
+        app.ask_ms = HUB_ASK_MS;
     if (!hub)
         app.place = (struct call_place){.calls = m->calls,
                                         .i = (size_t)(slot - m->slots) - m->first_worker,

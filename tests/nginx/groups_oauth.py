@@ -3,10 +3,14 @@ import json
 import os
 import pwd
 import subprocess
+import sys
 import time
 
-from front import BINARY, SECRET, Site
+from front import BINARY, TOP, Site
 from issuer import Issuer, Key
+
+sys.path.append(str(TOP / "tests/e2e"))
+import fcgi  # noqa: E402 pylint: disable=wrong-import-position
 
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
 HEADERS = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"), ("MCP-Protocol-Version", "2025-11-25")]
@@ -183,6 +187,29 @@ def oauth_real_worker(checks):
         world.stop()
 
 
+def oauth_workers_check(checks):
+    """SANDCGI_AUTH=token: as behind Apache; workers ask the judge."""
+    world = World(SANDCGI_AUTH="token", MCP_API_TOKEN="0f1e2d3c4b5a69788796a5b4c3d2e1f0")
+    site = world.site
+    try:
+        def call(token, method="ping"):
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode()
+            status, headers, text = fcgi.request(site.path("run/real.sock"), {
+                "REQUEST_URI": "/mcp", "HTTP_HOST": "localhost", "HTTP_MCP_PROTOCOL_VERSION": "2025-11-25",
+                "HTTP_ACCEPT": "application/json, text/event-stream", "HTTP_AUTHORIZATION": "Bearer " + token}, body)
+            return status, headers.get("www-authenticate", ""), text
+
+        checks.equal("a static token", call("0f1e2d3c4b5a69788796a5b4c3d2e1f0")[0], 200)
+        checks.equal("an access token", [call(world.token())[0] for _ in range(20)], [200] * 20)
+        status, challenge, _ = call(world.token(exp=1000))
+        checks.equal("one that has expired", status, 401)
+        checks.check("with reason and metadata", 'error_description="the token has expired"' in challenge and
+                     f'resource_metadata="{site.url}/.well-known/oauth-protected-resource/mcp"' in challenge, challenge)
+        checks.equal("a call that needs more", call(world.token(scope="run"), "resources/list")[0], 403)
+    finally:
+        world.stop()
+
+
 def oauth_bad_issuer(checks):
     world = World()
     site, issuer = world.site, world.issuer
@@ -210,4 +237,4 @@ def oauth_bad_issuer(checks):
         world.stop()
 
 
-GROUPS = [oauth, oauth_real_worker, oauth_bad_issuer]
+GROUPS = [oauth, oauth_real_worker, oauth_workers_check, oauth_bad_issuer]

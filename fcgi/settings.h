@@ -3,6 +3,7 @@
 
 #include "common/base/conf.h"
 #include "common/scheduler/broker_config.h"
+#include "fcgi/oauth/oauth_settings.h"
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
 enum settings_answers { SETTINGS_ANSWERS_TEXT, SETTINGS_ANSWERS_STRUCTURED };
@@ -14,8 +15,10 @@ struct settings {
     char *old_secret, *old_secret_date;
     char *local_dirs;
     char *api_token, *tokens_file, *tokens_reload, *secret_file, *allowed_origins, *allowed_hosts;
-    int auth;    /* enum settings_auth */
-    int answers; /* enum settings_answers */
+    char *oauth;
+    struct oauth_settings access; /* what belongs to it, read and derived */
+    int auth;                     /* enum settings_auth */
+    int answers;                  /* enum settings_answers */
     char *tools, *tools_prefix;
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;

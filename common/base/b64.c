@@ -79,3 +79,19 @@ void b64_encode(const void *data, size_t len, struct buf *out)
     }
     buf_grew(out, B64_ENCODED_LEN(len));
 }
+
+int b64url_decode(const char *text, size_t len, struct buf *out)
+{
+    AUTO_BUF struct buf padded = BUF_INIT(len + 3);
+
+    if (len % 4 == 1)
+        return -1;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
+            return -1;
+        buf_add_char(&padded, (char)(text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i]));
+    }
+    while (padded.len % 4 != 0)
+        buf_add_char(&padded, '=');
+    return b64_decode(buf_str(&padded), padded.len, out);
+}

@@ -16,3 +16,6 @@
 /* Appends the decoded bytes to out; -1: the text is not strict base64, out's new part undefined. */
 int b64_decode(const char *text, size_t len, struct buf *out);
 void b64_encode(const void *data, size_t len, struct buf *out);
+
+/* The same as base64url (section 5) without padding, as JOSE has it. */
+int b64url_decode(const char *text, size_t len, struct buf *out);

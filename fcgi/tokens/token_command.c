@@ -151,7 +151,7 @@ static int make_token(const struct order *o, struct token *out, char text[TOKEN_
                       struct err *e)
 {
     snprintf(out->tenant, sizeof out->tenant, "%s", o->tenant ? o->tenant : "default");
-    out->scopes = o->scope ? scopes_parse(o->scope) : SCOPE_ALL;
+    out->scopes = o->scope ? token_scopes_parse(o->scope) : SCOPE_ALL;
     out->made_s = clock_unix_s();
     if (!out->scopes)
         return err_set(e, ERR_INVALID, "--scope must be of: " SCOPE_NAMES ", not \"%.40s\"",

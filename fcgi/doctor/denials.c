@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,11 +67,24 @@ static bool take_selinux(const char *line, const char *denied, struct denial *ou
     return true;
 }
 
+/* Of "audit(SECONDS.…"; 0: there is none. */
+static int64_t take_time(const char *line)
+{
+    const char *at = strstr(line, "audit(");
+    uint64_t unix_s = 0;
+    char digits[20] = "";
+
+    if (at)
+        copy(digits, sizeof digits, at + 6, strspn(at + 6, "0123456789"));
+    parse_u64(digits, 0, INT64_MAX, &unix_s);
+    return (int64_t)unix_s;
+}
+
 bool denial_read(const char *line, struct denial *out)
 {
-    const char *stamp = strstr(line, "audit("), *denied = strstr(line, "avc:  denied ");
+    const char *denied = strstr(line, "avc:  denied ");
 
-    *out = (struct denial){.unix_s = stamp ? strtoll(stamp + strlen("audit("), NULL, 10) : 0};
+    *out = (struct denial){.unix_s = take_time(line)};
     take(line, "comm", out->program, sizeof out->program);
     if (denied)
         return take_selinux(line, denied, out);

@@ -308,8 +308,8 @@ json_t *job_status(struct job *job, struct err *e)
         status,
         json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:s, s:{s:b, s:s*}}", "version", PACKAGE_VERSION,
                   "startedAt", started, "uptimeS",
-                  started ? clock_boot_s() - (json_int_t)metrics_get(METRIC_STARTED_BOOT) : 0, "disk",
-                  disk_new(world), "keptResults", count_results(world->root), "sandboxes",
+                  started ? clock_boot_s() - (json_int_t)metrics_get(METRIC_STARTED_BOOT) : 0,
+                  "disk", disk_new(world), "keptResults", count_results(world->root), "sandboxes",
                   (json_int_t)children_count(world->children, is_psandbox, NULL), "engineApi",
                   world->runners->facts.version, "limits", "hold", world->runners->limits_hold,
                   "lastError", *no_limits ? no_limits : NULL));

@@ -66,12 +66,10 @@ static bool holds_ours_only(int fd)
  * keep them out. Without a web server's group an administrator may have chosen another. */
 static bool is_closed(const struct stat *st, gid_t web_gid)
 {
-    return !(st->st_mode & 0007) &&
-           (!web_gid || (st->st_gid == web_gid && (st->st_mode & 0010)));
+    return !(st->st_mode & 0007) && (!web_gid || (st->st_gid == web_gid && (st->st_mode & 0010)));
 }
 
-int sandbox_root_check_access(const char *path, const struct stat *st, gid_t web_gid,
-                              struct err *e)
+int sandbox_root_check_access(const char *path, const struct stat *st, gid_t web_gid, struct err *e)
 {
     if (is_closed(st, web_gid))
         return 0;

@@ -5,10 +5,10 @@
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
 #include <unistd.h>
@@ -66,11 +66,27 @@ static bool take_selinux(const char *line, const char *denied, struct denial *ou
     return true;
 }
 
+/* The moment in "audit(SECONDS.MS:SERIAL)"; 0: there is none. */
+static int64_t take_time(const char *line)
+{
+    const char *at = strstr(line, "audit(");
+    char digits[16] = "";
+    uint64_t unix_s;
+
+    if (!at)
+        return 0;
+    at += strlen("audit(");
+    const size_t len = strspn(at, "0123456789");
+    if (len < sizeof digits)
+        copy(digits, sizeof digits, at, len);
+    return parse_u64(digits, 0, INT64_MAX, &unix_s) == 0 ? (int64_t)unix_s : 0;
+}
+
 bool denial_read(const char *line, struct denial *out)
 {
-    const char *stamp = strstr(line, "audit("), *denied = strstr(line, "avc:  denied ");
+    const char *denied = strstr(line, "avc:  denied ");
 
-    *out = (struct denial){.unix_s = stamp ? strtoll(stamp + strlen("audit("), NULL, 10) : 0};
+    *out = (struct denial){.unix_s = take_time(line)};
     take(line, "comm", out->program, sizeof out->program);
     if (denied)
         return take_selinux(line, denied, out);

@@ -66,17 +66,20 @@ static bool take_selinux(const char *line, const char *denied, struct denial *ou
     return true;
 }
 
-/* Of "audit(SECONDS.…"; 0: there is none. */
+/* The moment in "audit(SECONDS.MS:SERIAL)"; 0: there is none. */
 static int64_t take_time(const char *line)
 {
     const char *at = strstr(line, "audit(");
-    uint64_t unix_s = 0;
-    char digits[20] = "";
+    char digits[16] = "";
+    uint64_t unix_s;
 
-    if (at)
-        copy(digits, sizeof digits, at + 6, strspn(at + 6, "0123456789"));
-    parse_u64(digits, 0, INT64_MAX, &unix_s);
-    return (int64_t)unix_s;
+    if (!at)
+        return 0;
+    at += strlen("audit(");
+    const size_t len = strspn(at, "0123456789");
+    if (len < sizeof digits)
+        copy(digits, sizeof digits, at, len);
+    return parse_u64(digits, 0, INT64_MAX, &unix_s) == 0 ? (int64_t)unix_s : 0;
 }
 
 bool denial_read(const char *line, struct denial *out)

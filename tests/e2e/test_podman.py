@@ -10,8 +10,10 @@ import shutil
 import signal
 import subprocess
 import time
+import urllib.parse
 
 import engine
+import fcgi
 import network
 import pool
 import procs
@@ -266,6 +268,20 @@ def _():
     equal((status["reusedRuns"], status["pool"]["doubted"]), (4, 0))
 
 
+def _upload(site, body):
+    """By a link, streamed through a worker; the path of the file."""
+    def front(params, data):
+        return fcgi.request(site.front, {"SANDCGI_SECRET": site.secret} | params, data)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "create_upload", "arguments": {"conversationId": "up", "filename": "up.bin"}}}
+    status, _headers, answer = front({"SANDCGI_TENANT": "default", "SANDCGI_TOOLS": "all"}, json.dumps(call).encode())
+    equal(status, 200, answer)
+    link = urllib.parse.urlsplit(json.loads(answer)["result"]["structuredContent"]["url"])
+    status, _headers, answer = front({"REQUEST_METHOD": "PUT", "REQUEST_URI": f"{link.path}?{link.query}", "QUERY_STRING": link.query, "SANDCGI_PLACE": "upload", "SANDCGI_TENANT": "",
+                                      "CONTENT_TYPE": "application/octet-stream"}, body)
+    equal(status, 201, answer)
+    return next(f"{folder}/up.bin" for folder, _folders, names in os.walk(site.root) if "up.bin" in names)
+
+
 @test("Podman of an ordinary account: that account's server runs programs, owns their files, and tells which limits do not hold", timeout=120)
 def _():
     account, path = _rootless_service()
@@ -292,6 +308,8 @@ def _():
     equal(result["stderr"].count("Permission denied"), 2, result["stderr"])
     made = [f"{folder}/file" for folder, _folders, names in os.walk(site.root) if "file" in names]
     equal([(os.stat(one).st_uid, os.stat(one).st_gid) for one in made], [(account.pw_uid, account.pw_gid)])
+    uploaded = _upload(site, b"u" * 100_000)
+    equal((os.stat(uploaded).st_size, os.stat(uploaded).st_uid), (100_000, account.pw_uid), "an upload, as nginx of that account passes it on")
     held = run("head -c 160M /dev/zero | tail -c 160M | wc -c")["stdout"] != "167772160\n"
     check(not (limits["hold"] and not held), "memory is said to be bounded")
     found = {one["about"]: one for one in ask("doctor")["findings"]}

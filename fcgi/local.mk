@@ -8,6 +8,7 @@ libfront_a_SOURCES = \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
+	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
 	fcgi/http/http.c \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \
@@ -20,6 +21,21 @@ libfront_a_SOURCES = \
 	fcgi/hub/hub.c \
 	fcgi/hub/hub_jobs.c \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
+	fcgi/oauth/server/attempts.c fcgi/oauth/server/attempts.h \
+	fcgi/oauth/server/authorize.c \
+	fcgi/oauth/server/clients.c fcgi/oauth/server/clients.h \
+	fcgi/oauth/server/command.c \
+	fcgi/oauth/server/documents.c fcgi/oauth/server/documents.h \
+	fcgi/oauth/server/exchange.c fcgi/oauth/server/exchange.h \
+	fcgi/oauth/server/form.c fcgi/oauth/server/form.h \
+	fcgi/oauth/server/grants.c fcgi/oauth/server/grants.h \
+	fcgi/oauth/server/page.c fcgi/oauth/server/page.h \
+	fcgi/oauth/server/passphrase.c fcgi/oauth/server/passphrase.h \
+	fcgi/oauth/server/server.c fcgi/oauth/server/server.h \
+	fcgi/oauth/server/signing_key.c fcgi/oauth/server/signing_key.h \
+	fcgi/oauth/server/store.c fcgi/oauth/server/store.h \
+	fcgi/oauth/server/tokens.c \
+	fcgi/oauth/server/uri.c fcgi/oauth/server/uri.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
 	fcgi/process/guard.c \
@@ -41,7 +57,11 @@ libfront_a_SOURCES = \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
 	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h
 # PKGLIBEXECDIR: where "make install" puts the scripts that commands execute (nginx/, runners/).
-libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
+	-DOAUTH_SOURCES='"$(srcdir)/fcgi/oauth/server"'
+OAUTH_TEXTS = fcgi/oauth/server/consent.css fcgi/oauth/server/consent.html
+EXTRA_DIST += $(OAUTH_TEXTS)
+fcgi/oauth/server/libfront_a-page.$(OBJEXT): $(OAUTH_TEXTS)
 
 bin_PROGRAMS += sandcgi
 sandcgi_SOURCES = fcgi/main.c

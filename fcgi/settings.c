@@ -54,6 +54,10 @@ const struct conf_row settings_table[] = {
      "File of tokens, which sandcgi token writes. nginx includes it (TOKENS_FILE of render.sh); with SANDCGI_AUTH=token the server reads it, and again when it changes, in addition to MCP_API_TOKEN."},
     {"SANDCGI_TOKENS_RELOAD", CONF_STRING, FIELD(tokens_reload), "", 0, 0, NULL, 0,
      "Command with which sandcgi token has nginx read SANDCGI_TOKENS_FILE again, e.g. nginx -s reload. Empty: nginx is reloaded by other means."},
+    {"SANDCGI_OAUTH", CONF_STRING, FIELD(oauth), "", 0, 1024, NULL, 0,
+     "OAuth, for clients that ask for it, besides tokens. builtin: the server's own authorization server, for one operator, whose passphrase allows clients (sandcgi oauth passphrase); or the https URL of another one (its issuer). Empty: none."},
+    {"SANDCGI_OAUTH_LISTEN", CONF_STRING, FIELD(oauth_listen), "", 0, 107, NULL, 0,
+     "FastCGI socket of the authorization server (SANDCGI_OAUTH=builtin). Mode and group as SANDCGI_LISTEN. Empty: oauth.sock in the directory of SANDCGI_BROKER."},
     {"SANDCGI_SECRET_FILE", CONF_STRING, FIELD(secret_file), "", 0, 0, NULL, 0,
      "File with the secret that nginx sends with each request; requests without it are refused. Used with SANDCGI_AUTH=nginx."},
     {"SANDCGI_ALLOWED_ORIGINS", CONF_STRING, FIELD(allowed_origins), "", 0, 0, NULL, 0,
@@ -274,6 +278,29 @@ static int check_url(struct settings *s, struct err *e)
     return 0;
 }
 
+/* http for tests on this machine only. */
+static int check_oauth(const struct settings *s, struct err *e)
+{
+    static const char *const begins[] = {"https://", "http://127.0.0.1:", "http://localhost:"};
+    const char *oauth = s->oauth;
+
+    if (strcmp(oauth, SETTINGS_OAUTH_BUILTIN) == 0 &&
+        strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0)
+        return err_set(e, ERR_INVALID,
+                       "SANDCGI_OAUTH=" SETTINGS_OAUTH_BUILTIN
+                       " needs a PUBLIC_BASE_URL of the web");
+    if (!*oauth || strcmp(oauth, SETTINGS_OAUTH_BUILTIN) == 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(begins); i++)
+        if (strncmp(oauth, begins[i], strlen(begins[i])) == 0 && oauth[strlen(begins[i])] &&
+            !strpbrk(oauth, " \t\"<>?#"))
+            return 0;
+    return err_set(e, ERR_INVALID,
+                   "SANDCGI_OAUTH must be " SETTINGS_OAUTH_BUILTIN
+                   " or the https:// URL of an issuer, not \"%.80s\"",
+                   oauth);
+}
+
 static int check_tools(struct settings *s, struct err *e)
 {
     s->toolset = toolset_find(s->tools);
@@ -372,6 +399,11 @@ static int settings_derive(struct settings *s, struct err *e)
         s->events = mem_printf("%.*sevents.sock", slash ? (int)(slash + 1 - s->broker) : 0,
                                s->broker);
     }
+    if (!*s->oauth_listen) {
+        free(s->oauth_listen);
+        s->oauth_listen = mem_printf("%.*soauth.sock", slash ? (int)(slash + 1 - s->broker) : 0,
+                                     s->broker);
+    }
     if (!*s->sandbox_host_path) {
         free(s->sandbox_host_path);
         s->sandbox_host_path = mem_strdup(s->sandbox_root);
@@ -419,8 +451,8 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     *out = (struct settings){0};
     if (conf_load(settings_table, out, path, e) == 0 &&
         check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_old_secret(out, e) == 0 &&
-        check_url(out, e) == 0 && check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
-        find_web_group(out, e) == 0 &&
+        check_url(out, e) == 0 && check_oauth(out, e) == 0 && check_tools(out, e) == 0 &&
+        check_sandbox_user(out, e) == 0 && find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
         check_combinations(out, e) == 0 && settings_derive(out, e) == 0 &&
         load_tenants(out, e) == 0)

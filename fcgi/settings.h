@@ -8,6 +8,8 @@ enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
 enum settings_answers { SETTINGS_ANSWERS_TEXT, SETTINGS_ANSWERS_STRUCTURED };
 enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
 
+#define SETTINGS_OAUTH_BUILTIN "builtin"
+
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
@@ -17,6 +19,7 @@ struct settings {
     int auth;    /* enum settings_auth */
     int answers; /* enum settings_answers */
     char *tools, *tools_prefix;
+    char *oauth, *oauth_listen; /* oauth: SETTINGS_OAUTH_BUILTIN, an issuer, or "" */
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;

@@ -4,6 +4,8 @@ nobase_dist_pkgdata_DATA += \
 	nginx/http.conf.in \
 	nginx/server.conf.in \
 	nginx/mcp.conf.in \
+	nginx/oauth.conf.in \
+	nginx/oauth_pass.conf.in \
 	nginx/page.conf.in \
 	nginx/fastcgi.conf.in \
 	nginx/types.conf.in

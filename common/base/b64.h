@@ -16,3 +16,7 @@
 /* Appends the decoded bytes to out; -1: the text is not strict base64, out's new part undefined. */
 int b64_decode(const char *text, size_t len, struct buf *out);
 void b64_encode(const void *data, size_t len, struct buf *out);
+
+/* The same with the letters of URLs (section 5: - and _), and without padding. */
+int b64_url_decode(const char *text, size_t len, struct buf *out);
+void b64_url_encode(const void *data, size_t len, struct buf *out);

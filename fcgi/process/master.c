@@ -11,6 +11,7 @@
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
+#include "fcgi/oauth/server/server.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -33,9 +34,9 @@
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
 
-enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS };
+enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_OAUTH };
 
-static const char *const role_names[] = {"broker", "worker", "hub", "metrics"};
+static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "oauth"};
 
 /* The other sockets are closed: a worker could take connections of others from them. */
 #define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT)
@@ -43,15 +44,14 @@ static const unsigned kept_sockets[] = {
     [ROLE_BROKER] = 1u << SOCKET_BROKER | 1u << SOCKET_CONNS_IN,
     [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI,
     [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_CONNS_OUT,
+    [ROLE_OAUTH] = 1u << SOCKET_OAUTH,
     [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB | 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
 };
 
 /* Where nobody is answered any more when the server ends and one of these has. */
 static const enum server_socket served_socket[] = {
-    [ROLE_BROKER] = SOCKET_CONNS_IN,
-    [ROLE_WORKER] = SOCKET_FASTCGI,
-    [ROLE_HUB] = SOCKET_HUB,
-    [ROLE_METRICS] = SOCKET_METRICS,
+    [ROLE_BROKER] = SOCKET_CONNS_IN, [ROLE_WORKER] = SOCKET_FASTCGI, [ROLE_HUB] = SOCKET_HUB,
+    [ROLE_METRICS] = SOCKET_METRICS, [ROLE_OAUTH] = SOCKET_OAUTH,
 };
 
 /* One child that is to run. */
@@ -68,7 +68,7 @@ struct master {
     struct settings *settings;
     struct account workers;
     struct server_sockets sockets;
-    int sessions_fd, signal_fd;
+    int sessions_fd, oauth_fd, signal_fd;
     struct token_table *tokens; /* for SANDCGI_AUTH=token; else NULL */
     struct deadline look_at_tokens;
     int wake_fd; /* eventfd: a call has begun or ended while the master did not look */
@@ -146,7 +146,9 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
         if (!(kept_sockets[slot->role] & 1u << i))
             auto_close_fd(&m->sockets.fds[i]);
     auto_close_fd(&m->signal_fd);
-    if (slot->role == ROLE_BROKER || slot->role == ROLE_METRICS) {
+    if (slot->role != ROLE_OAUTH)
+        auto_close_fd(&m->oauth_fd);
+    if (slot->role != ROLE_WORKER && slot->role != ROLE_HUB) {
         auto_close_fd(&m->sessions_fd);
         token_table_free(TAKE_PTR(m->tokens));
     }
@@ -159,7 +161,10 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
         metrics_enter(slot->role == ROLE_BROKER ? METRICS_BACK : METRICS_FRONT);
     const struct call_place calls = {
         .calls = m->calls, .n = m->n_slots - m->first_worker, .max = m->settings->max_calls};
-    int result = slot->role == ROLE_BROKER    ? broker_main(m, &e)
+    int result = slot->role == ROLE_BROKER ? broker_main(m, &e)
+                 : slot->role == ROLE_OAUTH
+                     ? oauth_main(m->settings, &m->workers, m->sockets.fds[SOCKET_OAUTH],
+                                  m->oauth_fd, &e)
                  : slot->role == ROLE_METRICS ? metrics_main(m->settings, &m->workers, &calls,
                                                              m->sockets.fds[SOCKET_METRICS],
                                                              m->sockets.fds[SOCKET_CONNS_OUT], &e)
@@ -274,18 +279,22 @@ static void master_leave(struct master *m)
 
 static void slots_make(struct master *m)
 {
-    const bool wanted[] = {[ROLE_BROKER] = true,
-                           [ROLE_HUB] = m->sockets.fds[SOCKET_HUB] >= 0,
-                           [ROLE_METRICS] = m->sockets.fds[SOCKET_METRICS] >= 0};
+    const size_t wanted[] = {[ROLE_BROKER] = 1,
+                             [ROLE_HUB] = m->sockets.fds[SOCKET_HUB] >= 0,
+                             [ROLE_METRICS] = m->sockets.fds[SOCKET_METRICS] >= 0,
+                             [ROLE_OAUTH] = m->sockets.fds[SOCKET_OAUTH] >= 0 ? OAUTH_PROCESSES
+                                                                              : 0};
 
-    m->first_worker = 1u + wanted[ROLE_HUB] + wanted[ROLE_METRICS];
+    m->first_worker = 0;
+    for (size_t role = 0; role < ARRAY_LEN(wanted); role++)
+        m->first_worker += wanted[role];
     m->n_slots = m->first_worker + m->settings->workers + m->settings->max_calls;
     m->calls = calls_new(m->n_slots - m->first_worker);
     m->slots = mem_array(m->n_slots, sizeof *m->slots);
     for (size_t i = 0; i < m->n_slots; i++)
         m->slots[i] = (struct child_slot){.role = ROLE_WORKER, .start_at = DEADLINE_NEVER};
     for (size_t role = 0, i = 0; role < ARRAY_LEN(wanted); role++)
-        if (wanted[role])
+        for (size_t n = 0; n < wanted[role]; n++)
             m->slots[i++] = (struct child_slot){.role = (enum role)role,
                                                 .start_at = deadline_in_ms(0)};
 }
@@ -422,6 +431,7 @@ void master_run(const struct master_config *config)
                        .workers = config->workers,
                        .sockets = *config->sockets,
                        .sessions_fd = config->sessions_fd,
+                       .oauth_fd = config->oauth_fd,
                        .signal_fd = config->signal_fd,
                        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                        .children_mask = config->mask,

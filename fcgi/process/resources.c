@@ -124,25 +124,31 @@ void log_act(const char *audit, const char *text)
     log_with(LOG_LEVEL_INFO, &(struct log_field){.name = "audit", .text = audit}, 1, "%s", text);
 }
 
-/* ---- sessions ---- */
+/* ---- folders of the workers' account ---- */
 
-int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e)
+int root_folder_open(const struct settings *s, const char *name, const struct account *workers,
+                     struct err *e)
 {
     if (mkdir(s->sandbox_root, 0700) < 0 && errno != EEXIST)
         return err_errno(e, "SANDBOX_ROOT %s cannot be created", s->sandbox_root);
     AUTO_FD int root = open(s->sandbox_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return err_errno(e, "SANDBOX_ROOT %s cannot be opened as a directory", s->sandbox_root);
-    if (mkdirat(root, SESSIONS_NAME, 0700) < 0 && errno != EEXIST)
+    if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
         return err_errno(e, "SANDBOX_ROOT %s is not writable", s->sandbox_root);
-    AUTO_FD int fd = openat(root, SESSIONS_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_FD int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, "SANDBOX_ROOT %s: %s cannot be opened as a directory", s->sandbox_root,
-                         SESSIONS_NAME);
+                         name);
     if ((geteuid() == 0 && fchown(fd, workers->uid, workers->gid) < 0) || fchmod(fd, 0700) < 0)
         return err_errno(e, "SANDBOX_ROOT %s: %s cannot be handed to the workers' account",
-                         s->sandbox_root, SESSIONS_NAME);
+                         s->sandbox_root, name);
     return TAKE_FD(fd);
+}
+
+int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e)
+{
+    return root_folder_open(s, SESSIONS_NAME, workers, e);
 }
 
 /* ---- the stop signal ---- */

@@ -38,8 +38,11 @@ void log_follow(const struct settings *s);
 /* The line about an administrative act ("start", "reload", "stop"). */
 void log_act(const char *audit, const char *text);
 
-/* Opens SANDBOX_ROOT/.sessions, and makes both directories if they do not exist: the workers'
- * account owns it, mode 0700. Returns the descriptor or -1. */
+/* Opens SANDBOX_ROOT/NAME, and makes both directories if they do not exist: the workers' account
+ * owns it, mode 0700. Returns the descriptor or -1. */
+int root_folder_open(const struct settings *s, const char *name, const struct account *workers,
+                     struct err *e);
+/* The same of SANDBOX_ROOT/.sessions. */
 int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e);
 
 /* SIGTERM ends a worker or the hub between requests only: it is blocked except with the mask

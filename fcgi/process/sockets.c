@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/sock.h"
 #include "fcgi/hub/events.h"
+#include "fcgi/oauth/server/server.h"
 #include "fcgi/process/handed.h"
 
 #include <sys/socket.h>
@@ -19,6 +20,7 @@ const char *const server_socket_names[N_SOCKETS] = {
     [SOCKET_HUB] = "hub",
     [SOCKET_EVENTS] = "events",
     [SOCKET_METRICS] = "metrics",
+    [SOCKET_OAUTH] = "oauth",
     [SOCKET_CONNS_IN] = "conns_in",
     [SOCKET_CONNS_OUT] = "conns_out",
     [SOCKET_EVENTS_IN] = "events_in",
@@ -39,6 +41,8 @@ static const char *address_of(enum server_socket which, const struct settings *s
         return *s->hub ? s->events : "";
     case SOCKET_METRICS:
         return s->metrics;
+    case SOCKET_OAUTH:
+        return oauth_is_wanted(s) ? s->oauth_listen : "";
     default:
         return NULL;
     }
@@ -46,8 +50,9 @@ static const char *address_of(enum server_socket which, const struct settings *s
 
 static const char *setting_of(enum server_socket which)
 {
-    static const char *const settings[] = {"SANDCGI_LISTEN", "SANDCGI_BROKER", "SANDCGI_HUB",
-                                           "SANDCGI_EVENTS", "SANDCGI_METRICS"};
+    static const char *const settings[] = {"SANDCGI_LISTEN",  "SANDCGI_BROKER",
+                                           "SANDCGI_HUB",     "SANDCGI_EVENTS",
+                                           "SANDCGI_METRICS", "SANDCGI_OAUTH_LISTEN"};
 
     return settings[which];
 }

@@ -6,14 +6,15 @@
 
 #include "fcgi/process/resources.h"
 
-/* SOCKET_HUB, SOCKET_EVENTS: -1 without a hub; SOCKET_METRICS: likewise. …_IN and …_OUT are pairs,
- * on which workers and hub send: connections to the broker, events to the hub. */
+/* SOCKET_HUB, SOCKET_EVENTS: -1 without a hub; SOCKET_METRICS, SOCKET_OAUTH: likewise. …_IN and
+ * …_OUT are pairs, on which workers and hub send: connections to the broker, events to the hub. */
 enum server_socket {
     SOCKET_FASTCGI,
     SOCKET_BROKER,
     SOCKET_HUB,
     SOCKET_EVENTS,
     SOCKET_METRICS,
+    SOCKET_OAUTH,
     SOCKET_CONNS_IN,
     SOCKET_CONNS_OUT,
     SOCKET_EVENTS_IN,
@@ -26,7 +27,8 @@ struct server_sockets {
     bool handed[N_SOCKETS]; /* by the program that has started this one (handed.h) */
 };
 
-#define SERVER_SOCKETS_INIT ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1}})
+#define SERVER_SOCKETS_INIT                                                                        \
+    ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
 
 /* The name of a socket in SANDCGI_HANDOVER. */
 extern const char *const server_socket_names[N_SOCKETS];

@@ -48,6 +48,13 @@ socket_for_nginx()
     printf '%s' "$1"
 }
 
+# The authorization server's socket as nginx writes it; empty: there is none.
+oauth_backend()
+{
+    [[ $(setting SANDCGI_OAUTH '') == builtin ]] || return 0
+    socket_for_nginx "$(setting SANDCGI_OAUTH_LISTEN "${SANDCGI_BROKER%/*}/oauth.sock")"
+}
+
 # Seconds that nginx waits for a worker: longer than the longest run.
 read_timeout()
 {
@@ -66,6 +73,7 @@ render_site()
     [[ $(setting SANDBOX_URL_TTL 0) =~ [1-9] ]] || signed_urls=
     "$project/nginx/render.sh" "$folder" \
         SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$(socket_for_nginx "$SANDCGI_LISTEN")" HUB="$(socket_for_nginx "$SANDCGI_HUB")" \
+        OAUTH_BACKEND="$(oauth_backend)" \
         READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" \
         BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" \
         RATE="$(setting NGINX_RATE 50)" BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define SECRET_FILE_MAX 4096
+#define ASK_MS          15000 /* the issuer may have to be asked */
 #define FRONT_MIN       32
 #define SEAL_LABEL      "sandcgi requestState 1"
 
@@ -203,6 +204,8 @@ int app_init(struct app *app, const struct settings *s, bool http, const struct 
     *app = (struct app){
         .settings = s,
         .tokens = tokens,
+        .asks_fd = -1,
+        .ask_ms = ASK_MS,
         .tools = {.broker_path = s->broker,
                   .local_dirs = s->local_dirs,
                   .limits = s->limits,

@@ -27,8 +27,10 @@ struct app {
     char *front_secret;               /* that nginx must send; NULL with SANDCGI_AUTH=token */
     const struct token_table *tokens; /* for SANDCGI_AUTH=token; else NULL */
     struct token_table *own_tokens;   /* the same, if it is ours */
-    struct app_view **views;          /* by set and scopes; NULL: not asked for yet */
-    struct call_place place;          /* a worker's; all zero: no calls are counted */
+    int64_t ask_ms;                   /* for a verdict about an access token */
+    int asks_fd; /* borrowed; over which access tokens are asked about; -1: at the socket's path */
+    struct app_view **views; /* by set and scopes; NULL: not asked for yet */
+    struct call_place place; /* a worker's; all zero: no calls are counted */
 };
 
 /*

@@ -16,11 +16,22 @@ libfront_a_SOURCES = \
 	fcgi/http/http_files.c \
 	fcgi/http/http_links.c \
 	fcgi/http/http_request.c fcgi/http/http_request.h \
+	fcgi/http/http_who.c \
 	fcgi/hub/events.c fcgi/hub/events.h \
 	fcgi/hub/fcgi_record.c fcgi/hub/fcgi_record.h \
 	fcgi/hub/hub.c \
 	fcgi/hub/hub_jobs.c \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
+	fcgi/oauth/grant.c fcgi/oauth/grant.h \
+	fcgi/oauth/judge.c fcgi/oauth/judge.h \
+	fcgi/oauth/jwks.c fcgi/oauth/jwks.h \
+	fcgi/oauth/jwt.c fcgi/oauth/jwt.h \
+	fcgi/oauth/judge_serve.c fcgi/oauth/judge_serve.h \
+	fcgi/oauth/judge_ask.c \
+	fcgi/oauth/oauth_settings.c fcgi/oauth/oauth_settings.h \
+	fcgi/oauth/provider.c fcgi/oauth/provider.h \
+	fcgi/oauth/resource.c fcgi/oauth/resource.h \
+	fcgi/oauth/verdicts.c fcgi/oauth/verdicts.h \
 	fcgi/oauth/server/attempts.c fcgi/oauth/server/attempts.h \
 	fcgi/oauth/server/authorize.c \
 	fcgi/oauth/server/clients.c fcgi/oauth/server/clients.h \
@@ -28,6 +39,7 @@ libfront_a_SOURCES = \
 	fcgi/oauth/server/documents.c fcgi/oauth/server/documents.h \
 	fcgi/oauth/server/exchange.c fcgi/oauth/server/exchange.h \
 	fcgi/oauth/server/form.c fcgi/oauth/server/form.h \
+	fcgi/oauth/server/grant_list.c fcgi/oauth/server/grant_list.h \
 	fcgi/oauth/server/grants.c fcgi/oauth/server/grants.h \
 	fcgi/oauth/server/page.c fcgi/oauth/server/page.h \
 	fcgi/oauth/server/passphrase.c fcgi/oauth/server/passphrase.h \
@@ -71,7 +83,7 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_fcgi_record \
 	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
-	tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
+	tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
@@ -83,20 +95,24 @@ tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_oauth_tokens_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_tokens
+FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens
 tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_jwt_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_jwt_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 
+EXTRA_DIST += tests/unit/fcgi/oauth_signer.h
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
 dist_doc_DATA += fcgi/tenants.example.ini
 

@@ -54,12 +54,26 @@ const struct conf_row settings_table[] = {
      "File of tokens, which sandcgi token writes. nginx includes it (TOKENS_FILE of render.sh); with SANDCGI_AUTH=token the server reads it, and again when it changes, in addition to MCP_API_TOKEN."},
     {"SANDCGI_TOKENS_RELOAD", CONF_STRING, FIELD(tokens_reload), "", 0, 0, NULL, 0,
      "Command with which sandcgi token has nginx read SANDCGI_TOKENS_FILE again, e.g. nginx -s reload. Empty: nginx is reloaded by other means."},
-    {"SANDCGI_OAUTH", CONF_STRING, FIELD(oauth), "", 0, 1024, NULL, 0,
-     "OAuth, for clients that ask for it, besides tokens. builtin: the server's own authorization server, for one operator, whose passphrase allows clients (sandcgi oauth passphrase); or the https URL of another one (its issuer). Empty: none."},
-    {"SANDCGI_OAUTH_LISTEN", CONF_STRING, FIELD(oauth_listen), "", 0, 107, NULL, 0,
-     "FastCGI socket of the authorization server (SANDCGI_OAUTH=builtin). Mode and group as SANDCGI_LISTEN. Empty: oauth.sock in the directory of SANDCGI_BROKER."},
     {"SANDCGI_SECRET_FILE", CONF_STRING, FIELD(secret_file), "", 0, 0, NULL, 0,
      "File with the secret that nginx sends with each request; requests without it are refused. Used with SANDCGI_AUTH=nginx."},
+    {"SANDCGI_OAUTH", CONF_STRING, FIELD(oauth), "", 0, 2048, NULL, 0,
+     "Access tokens of OAuth, beside static ones (fcgi/oauth.md): the issuer's https:// URL, or builtin: the server issues them itself. Empty: static tokens alone."},
+    {"SANDCGI_OAUTH_CHECK", CONF_STRING, FIELD(access.check), "", 0, 107, NULL, 0,
+     "FastCGI socket on which nginx asks about access tokens. Mode and group as SANDCGI_LISTEN. Empty: judge.sock in the directory of SANDCGI_BROKER."},
+    {"SANDCGI_OAUTH_LISTEN", CONF_STRING, FIELD(oauth_listen), "", 0, 107, NULL, 0,
+     "FastCGI socket of the authorization server (SANDCGI_OAUTH=builtin). Mode and group as SANDCGI_LISTEN. Empty: oauth.sock in the directory of SANDCGI_BROKER."},
+    {"SANDCGI_OAUTH_AUDIENCE", CONF_STRING, FIELD(access.audience), "", 0, 2048, NULL, 0,
+     "What the audience (aud) of an access token must be: a URL, with all places below it, or a name. Empty: PUBLIC_BASE_URL, or /mcp below it."},
+    {"SANDCGI_OAUTH_TENANT", CONF_STRING, FIELD(access.tenant), "", 0, 256, NULL, 0,
+     "Tenant of an access token, made of its claims: {sub}, team-{org}, or {email:hash} for the claim's SHA-256 where it has other characters than a tenant's name. Empty: {tenant} with builtin, else {sub}."},
+    {"SANDCGI_OAUTH_SCOPES", CONF_STRING, FIELD(access.scope_names), "", 0, 64, NULL, 0,
+     "Scopes that every access token has besides those that it names: run, files, network, admin, separated by commas. For issuers that know no scopes of ours."},
+    {"SANDCGI_OAUTH_LIMITS", CONF_STRING, FIELD(access.limits), "", 0, 64, NULL, 0,
+     "Claim, such as groups or realm_access.roles, the first value of which that names a section of SANDBOX_TENANTS_FILE decides about the toolsets and the network of a call. Empty, or no such value: the section of the tenant."},
+    {"SANDCGI_OAUTH_INTROSPECT", CONF_STRING, FIELD(access.introspect), "", 0, 2048, NULL, 0,
+     "URL at which the issuer is asked about access tokens that are no JWTs (RFC 7662). Empty: only JWTs are accepted."},
+    {"SANDCGI_OAUTH_CLIENT_FILE", CONF_STRING, FIELD(access.client_file), "", 0, 0, NULL, 0,
+     "File with one line CLIENT_ID:SECRET, with which the server asks at SANDCGI_OAUTH_INTROSPECT."},
     {"SANDCGI_ALLOWED_ORIGINS", CONF_STRING, FIELD(allowed_origins), "", 0, 0, NULL, 0,
      "Origins of browser pages that may call /mcp, separated by commas, in addition to the origin of PUBLIC_BASE_URL."},
     {"SANDCGI_ALLOWED_HOSTS", CONF_STRING, FIELD(allowed_hosts), "", 0, 0, NULL, 0,
@@ -278,29 +292,6 @@ static int check_url(struct settings *s, struct err *e)
     return 0;
 }
 
-/* http for tests on this machine only. */
-static int check_oauth(const struct settings *s, struct err *e)
-{
-    static const char *const begins[] = {"https://", "http://127.0.0.1:", "http://localhost:"};
-    const char *oauth = s->oauth;
-
-    if (strcmp(oauth, SETTINGS_OAUTH_BUILTIN) == 0 &&
-        strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0)
-        return err_set(e, ERR_INVALID,
-                       "SANDCGI_OAUTH=" SETTINGS_OAUTH_BUILTIN
-                       " needs a PUBLIC_BASE_URL of the web");
-    if (!*oauth || strcmp(oauth, SETTINGS_OAUTH_BUILTIN) == 0)
-        return 0;
-    for (size_t i = 0; i < ARRAY_LEN(begins); i++)
-        if (strncmp(oauth, begins[i], strlen(begins[i])) == 0 && oauth[strlen(begins[i])] &&
-            !strpbrk(oauth, " \t\"<>?#"))
-            return 0;
-    return err_set(e, ERR_INVALID,
-                   "SANDCGI_OAUTH must be " SETTINGS_OAUTH_BUILTIN
-                   " or the https:// URL of an issuer, not \"%.80s\"",
-                   oauth);
-}
-
 static int check_tools(struct settings *s, struct err *e)
 {
     s->toolset = toolset_find(s->tools);
@@ -425,6 +416,16 @@ static int settings_derive(struct settings *s, struct err *e)
     return 0;
 }
 
+static int check_oauth(struct settings *s, struct err *e)
+{
+    const struct oauth_context others = {.oauth = s->oauth,
+                                         .public_base_url = s->public_base_url,
+                                         .broker = s->broker,
+                                         .tenants_file = s->tenants_file};
+
+    return oauth_settings_check(&s->access, &others, e);
+}
+
 static int load_tenants(struct settings *s, struct err *e)
 {
     tenants_init(&s->tenants);
@@ -451,11 +452,11 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     *out = (struct settings){0};
     if (conf_load(settings_table, out, path, e) == 0 &&
         check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_old_secret(out, e) == 0 &&
-        check_url(out, e) == 0 && check_oauth(out, e) == 0 && check_tools(out, e) == 0 &&
-        check_sandbox_user(out, e) == 0 && find_web_group(out, e) == 0 &&
+        check_url(out, e) == 0 && check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
+        find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
         check_combinations(out, e) == 0 && settings_derive(out, e) == 0 &&
-        load_tenants(out, e) == 0)
+        check_oauth(out, e) == 0 && load_tenants(out, e) == 0)
         return 0;
     settings_clear(out);
     return -1;

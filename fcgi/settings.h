@@ -3,12 +3,11 @@
 
 #include "common/base/conf.h"
 #include "common/scheduler/broker_config.h"
+#include "fcgi/oauth/oauth_settings.h"
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
 enum settings_answers { SETTINGS_ANSWERS_TEXT, SETTINGS_ANSWERS_STRUCTURED };
 enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
-
-#define SETTINGS_OAUTH_BUILTIN "builtin"
 
 struct settings {
     /* read from the table */
@@ -16,10 +15,11 @@ struct settings {
     char *old_secret, *old_secret_date;
     char *local_dirs;
     char *api_token, *tokens_file, *tokens_reload, *secret_file, *allowed_origins, *allowed_hosts;
-    int auth;    /* enum settings_auth */
-    int answers; /* enum settings_answers */
+    char *oauth, *oauth_listen;
+    struct oauth_settings access; /* what belongs to it, read and derived */
+    int auth;                     /* enum settings_auth */
+    int answers;                  /* enum settings_answers */
     char *tools, *tools_prefix;
-    char *oauth, *oauth_listen; /* oauth: SETTINGS_OAUTH_BUILTIN, an issuer, or "" */
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;

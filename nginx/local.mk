@@ -4,6 +4,8 @@ nobase_dist_pkgdata_DATA += \
 	nginx/http.conf.in \
 	nginx/server.conf.in \
 	nginx/mcp.conf.in \
+	nginx/call.conf.in \
+	nginx/metadata.conf.in \
 	nginx/oauth.conf.in \
 	nginx/oauth_pass.conf.in \
 	nginx/page.conf.in \
@@ -39,6 +41,6 @@ uninstall-local:
 EXTRA_DIST += nginx/README.md nginx/other-servers.md \
 	nginx/setup/packages.sh nginx/setup/certificate.sh nginx/setup/build.sh nginx/setup/page.sh nginx/setup/engine.sh nginx/setup/first-run.sh \
 	tests/nginx/run.py tests/nginx/checks.py tests/nginx/fake_fcgi.py tests/nginx/front.py \
-	tests/nginx/groups_setup.py tests/nginx/groups_behind.py tests/nginx/groups_walk.py tests/nginx/groups_mcp.py tests/nginx/groups_files.py tests/nginx/test_start.sh \
+	tests/nginx/groups_setup.py tests/nginx/groups_behind.py tests/nginx/groups_walk.py tests/nginx/groups_mcp.py tests/nginx/groups_oauth.py tests/nginx/issuer.py tests/nginx/groups_files.py tests/nginx/test_start.sh \
 	nginx/page/build.mjs nginx/page/package.json nginx/page/package-lock.json nginx/page/index.html nginx/page/style.css nginx/page/icon.svg \
 	nginx/page/page.png nginx/page/src

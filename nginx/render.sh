@@ -16,6 +16,8 @@ declare -A value=(
     [SANDBOX_ROOT]=/var/lib/sandcgi/sandboxes
     [BACKEND]=unix:/var/lib/sandcgi/run/front.sock   # the workers' socket; or 127.0.0.1:PORT
     [HUB]=''                           # the hub's socket, likewise; empty: GET /mcp goes to the workers, which answer 405
+    [JUDGE]=''                         # the socket of sandcgi's process that judges access tokens; empty: static tokens alone
+    [PUBLIC_URL]=''                    # PUBLIC_BASE_URL; with JUDGE
     [OAUTH_BACKEND]=''                 # the authorization server's socket, likewise; empty: none (SANDCGI_OAUTH is not builtin)
     [OAUTH_RATE]=5                     # its requests per second and address
     [SECRET_CONF]=/var/lib/sandcgi/run/front-secret.conf
@@ -264,6 +266,36 @@ derive_oauth()
     value[OAUTH_WELL_KNOWN]=${value[OAUTH_WELL_KNOWN]%$'\n'}
 }
 
+# Access tokens of OAuth, and the metadata that lead clients to their issuer. Below PREFIX the metadata are at both places: the
+# path stands behind the well-known part, and where an outer web server takes it away it stands before.
+derive_judge()
+{
+    local word path locations=''
+    value[JUDGE_BACKEND]=${value[JUDGE]:-${value[BACKEND]}}
+    value[JUDGE_LINES]='# Static tokens alone: JUDGE is empty.'
+    value[CHALLENGE_REST]='' value[METADATA_LOCATIONS]=''
+    [[ -n ${value[JUDGE]} ]] || return 0
+    [[ ${value[PUBLIC_URL]} =~ ^https?://[^[:space:]]+$ ]] || die "PUBLIC_URL must be a URL such as https://sandbox.example.org when JUDGE is set, not '${value[PUBLIC_URL]}'"
+    value[JUDGE_LINES]="if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
+    value[CHALLENGE_REST]=", scope=\"run files\", resource_metadata=\"${value[PUBLIC_URL]%/}/.well-known/oauth-protected-resource\$sandcgi_mcp_place\""
+    while read -r word; do
+        for path in "/.well-known/oauth-protected-resource${value[PREFIX]}" "${value[PREFIX]}/.well-known/oauth-protected-resource"; do
+            [[ $word == / ]] || path+=$word
+            [[ $locations == *"= $path {"* ]] || locations+="location = $path { include \"${value[CONF_DIR]}/metadata.conf\"; }"$'\n'
+        done
+    done < <(printf '/\n/mcp\n/mcp/api\n/mcp/all\n' && words "${value[PROFILES]}" | sed 's,^,/mcp/,')
+    value[METADATA_LOCATIONS]="${locations}location = /.sandcgi/metadata-options {
+    internal;
+    access_log off;
+    add_header Allow \"GET, HEAD, OPTIONS\" always;
+    add_header Access-Control-Allow-Origin * always;
+    add_header Access-Control-Allow-Methods GET always;
+    add_header Access-Control-Allow-Headers \"Accept, MCP-Protocol-Version\" always;
+    add_header Access-Control-Max-Age 600 always;
+    return 204;
+}"
+}
+
 derive_page()
 {
     value[PAGE_LINE]='# No page: PAGE_DIR is empty.'
@@ -286,6 +318,7 @@ derive_values()
     value[USER_LINE]=${value[USER]:+user ${value[USER]};}
     derive_page
     derive_hub
+    derive_judge
     derive_oauth
     derive_conns
     derive_uploads

@@ -81,7 +81,7 @@ void b64_encode(const void *data, size_t len, struct buf *out)
 }
 
 /* Of "ab+/==" the text "ab-_". */
-void b64_url_encode(const void *data, size_t len, struct buf *out)
+void b64url_encode(const void *data, size_t len, struct buf *out)
 {
     size_t start = out->len;
 
@@ -101,7 +101,7 @@ void b64_url_encode(const void *data, size_t len, struct buf *out)
     }
 }
 
-int b64_url_decode(const char *text, size_t len, struct buf *out)
+int b64url_decode(const char *text, size_t len, struct buf *out)
 {
     AUTO_BUF struct buf plain = BUF_INIT(len + 4);
 

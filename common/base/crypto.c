@@ -68,6 +68,26 @@ int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct
     return digest("MD5", data, len, out, CRYPTO_MD5_LEN, e);
 }
 
+void crypto_forget_errors(void)
+{
+    ERR_clear_error();
+}
+
+bool crypto_ed25519_verify(const uint8_t key[CRYPTO_ED25519_KEY_LEN], const void *data, size_t len,
+                           const uint8_t signature[CRYPTO_ED25519_SIG_LEN])
+{
+    EVP_PKEY *pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key,
+                                                 CRYPTO_ED25519_KEY_LEN);
+    EVP_MD_CTX *ctx = pkey ? EVP_MD_CTX_new() : NULL;
+    bool good = ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, pkey) == 1 &&
+                EVP_DigestVerify(ctx, signature, CRYPTO_ED25519_SIG_LEN, data, len) == 1;
+
+    EVP_MD_CTX_free(ctx);
+    EVP_PKEY_free(pkey);
+    crypto_forget_errors();
+    return good;
+}
+
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len)
 {
     uint8_t hash_a[CRYPTO_SHA256_LEN], hash_b[CRYPTO_SHA256_LEN];

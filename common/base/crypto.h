@@ -26,6 +26,17 @@ int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], 
 /* For what nginx must check, which has nothing else. Fails where the library refuses it (FIPS). */
 int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct err *e);
 
+#define CRYPTO_ED25519_KEY_LEN 32
+#define CRYPTO_ED25519_SIG_LEN 64
+
+/* Is it the signature of data by the public key (Ed25519, RFC 8032)? */
+bool crypto_ed25519_verify(const uint8_t key[CRYPTO_ED25519_KEY_LEN], const void *data, size_t len,
+                           const uint8_t signature[CRYPTO_ED25519_SIG_LEN]);
+
+/* After a failure of another library that uses OpenSSL: empties the error queue, which would
+ * otherwise be taken for the next call's. */
+void crypto_forget_errors(void);
+
 /* Compares the hashes of both in constant time; the time depends on the lengths only. */
 bool crypto_equal(const void *a, size_t a_len, const void *b, size_t b_len);
 

@@ -4,7 +4,8 @@ libfetch_a_SOURCES = \
 	common/fetch/fetch.c common/fetch/fetch.h \
 	common/fetch/guard.c common/fetch/guard.h \
 	common/fetch/process.c \
-	common/fetch/site.c common/fetch/site.h
+	common/fetch/site.c common/fetch/site.h \
+	common/fetch/talks.c common/fetch/talks.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += \

@@ -42,8 +42,8 @@ static const struct {
     {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_get_sandbox_status},
     {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_close_sandbox},
     {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_reset_session},
-    {TOOLSET_ADMIN, SCOPE_RUN, &tool_list_runs},
-    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_FILES, &tool_delete_conversation},
+    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_ADMIN, &tool_list_runs},
+    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_FILES | SCOPE_ADMIN, &tool_delete_conversation},
 };
 
 static const struct {
@@ -159,7 +159,7 @@ static const char *name_of_set(int set)
 
 /* ---- scopes ---- */
 
-static const char *const scope_names[] = {"run", "files", "network"}; /* by bit */
+static const char *const scope_names[] = {"run", "files", "network", "admin"}; /* by bit */
 
 unsigned scopes_parse(const char *list)
 {

@@ -50,8 +50,14 @@ const struct toolset *toolset_theirs(int set);
 bool toolset_offers(int set, const struct mcp_tool *tool, void *app, bool local);
 
 /* What a token allows. A tool may need several of these, or none. */
-enum scope { SCOPE_RUN = 1, SCOPE_FILES = 2, SCOPE_NETWORK = 4, SCOPE_ALL = 7 };
-#define SCOPE_NAMES    "run, files, network"
+enum scope {
+    SCOPE_RUN = 1,
+    SCOPE_FILES = 2,
+    SCOPE_NETWORK = 4,
+    SCOPE_ADMIN = 8, /* tools that show or remove what a tenant has in all */
+    SCOPE_ALL = 15
+};
+#define SCOPE_NAMES    "run, files, network, admin"
 #define SCOPE_TEXT_MAX 32 /* of scopes_format, with the NUL */
 
 /* The scopes that a list such as "run,files" names; 0: it names none, or one that there is not. */

@@ -14,6 +14,7 @@
 #include "common/rpc/json.h"
 #include "fcgi/http/fastcgi.h"
 #include "fcgi/http/http_request.h"
+#include "fcgi/oauth/resource.h"
 #include "fcgi/process/resources.h"
 
 #include <errno.h>
@@ -22,17 +23,18 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define ALLOW         "Allow: POST, DELETE, OPTIONS\r\n"
-#define HEALTH        "healthz"
-#define READY         "readyz"
-#define HEALTH_MS     20000 /* for the broker's answer */
-#define PLACE_MCP     "mcp" /* values of SANDCGI_PLACE */
-#define PLACE_HEALTH  "health"
-#define PLACE_READY   "ready"
-#define PLACE_UPLOAD  "upload"
-#define PLACE_ARCHIVE "archive"
-#define PLACE_FILE    "file"
-#define CGI_CHUNK     65536
+#define ALLOW          "Allow: POST, DELETE, OPTIONS\r\n"
+#define HEALTH         "healthz"
+#define READY          "readyz"
+#define HEALTH_MS      20000 /* for the broker's answer */
+#define PLACE_MCP      "mcp" /* values of SANDCGI_PLACE */
+#define PLACE_HEALTH   "health"
+#define PLACE_READY    "ready"
+#define PLACE_UPLOAD   "upload"
+#define PLACE_ARCHIVE  "archive"
+#define PLACE_FILE     "file"
+#define PLACE_METADATA "metadata"
+#define CGI_CHUNK      65536
 
 static void answer_from_mcp(const struct mcp_answer *from, struct http_answer *a)
 {
@@ -61,6 +63,8 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
         http_refuse_room(r, a);
         return;
     }
+    if (message && http_guard_scopes(app, r, message, &server, a) < 0)
+        return;
     origin.out = &stream->out;
     origin.takes_text = true;
     if (r->accept && strcasestr(r->accept, "text/event-stream"))
@@ -141,6 +145,28 @@ static void serve_health(const struct app *app, struct http_request *r,
     a->body = json_pack("{s:s}", "status", ok ? "ok" : "unavailable");
 }
 
+/* Of a protected resource (RFC 9728), without a token; 404 without SANDCGI_OAUTH. */
+static void serve_metadata(const struct app *app, const struct http_request *r,
+                           struct http_answer *a)
+{
+    a->what = "metadata";
+    a->quiet = true;
+    if (http_guard_front(app, r, a) < 0)
+        return;
+    a->allowed = "*"; /* it is everybody's */
+    a->body = *app->settings->oauth && r->uri ? resource_metadata(app->settings, r->uri) : NULL;
+    if (a->body && !http_request_is(r, "GET") && !http_request_is(r, "HEAD")) {
+        json_decref(TAKE_PTR(a->body));
+        http_refuse(a, 405, "Allow: GET, HEAD\r\n", "Use GET");
+        return;
+    }
+    if (!a->body) {
+        http_refuse(a, 404, "", "There is no such resource");
+        return;
+    }
+    a->status = 200;
+}
+
 static bool ends_in(const char *path, size_t len, const char *end)
 {
     size_t n = strlen(end);
@@ -151,7 +177,10 @@ static bool ends_in(const char *path, size_t len, const char *end)
 /* The first of these in a path says what it is: behind it anything may stand. */
 static const struct {
     const char *folder, *place;
-} folders[] = {{"/uploads/", PLACE_UPLOAD}, {"/archives/", PLACE_ARCHIVE}, {"/files/", PLACE_FILE}};
+} folders[] = {{"/uploads/", PLACE_UPLOAD},
+               {"/archives/", PLACE_ARCHIVE},
+               {"/files/", PLACE_FILE},
+               {RESOURCE_WELL_KNOWN, PLACE_METADATA}};
 
 static const char *place_of_path(const char *path, size_t len)
 {
@@ -203,6 +232,8 @@ static void http_serve(const struct app *app, const struct http_source *source)
         http_archive_serve(app, &r, &a);
     else if (strcmp(place, PLACE_FILE) == 0)
         http_file_serve(app, &r, &a);
+    else if (strcmp(place, PLACE_METADATA) == 0)
+        serve_metadata(app, &r, &a);
     else
         serve_mcp(app, &r, &stream, &a);
     if (!stream.started && !a.sent) {

@@ -56,6 +56,8 @@ static const struct {
     {"SANDCGI_BODY_FILE", offsetof(struct http_request, body_file)},
     {"SANDCGI_CALLS", offsetof(struct http_request, calls)},
     {"SANDCGI_RATE", offsetof(struct http_request, rate)},
+    {"SANDCGI_BEARER", offsetof(struct http_request, bearer)},
+    {"SANDCGI_LIMITS", offsetof(struct http_request, limits)},
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out)
@@ -243,64 +245,6 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
     return 0;
 }
 
-/* Behind our nginx the secret proves that nginx, not the client, has named the tenant. */
-int http_guard_front(const struct app *app, const struct http_request *r, struct http_answer *a)
-{
-    if (app->settings->auth != SETTINGS_AUTH_NGINX)
-        return 0;
-    if (r->secret &&
-        crypto_equal(app->front_secret, strlen(app->front_secret), r->secret, strlen(r->secret)))
-        return 0;
-    return http_refuse(a, 403, "", "Requests must come from the web server");
-}
-
-static int check_token(const struct app *app, struct http_request *r, struct http_answer *a)
-{
-    const char *header = r->authorization;
-    bool bearer = header && strncasecmp(header, "Bearer ", 7) == 0;
-
-    r->tenant = NULL;
-    if (!bearer)
-        return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n",
-                           "Send the header Authorization: Bearer <token>");
-    switch (token_table_find(app->tokens, header + 6 + strspn(header + 6, " "), &r->token)) {
-    case TOKEN_GOOD:
-        r->tenant = r->token.tenant;
-        r->scopes = r->token.scopes;
-        return 0;
-    case TOKEN_EXPIRED:
-        return http_refuse(a, 401,
-                           "WWW-Authenticate: Bearer error=\"invalid_token\", "
-                           "error_description=\"the token has expired\"\r\n",
-                           "The token has expired; make another one: sandcgi token add");
-    default:
-        return http_refuse(a, 401, "WWW-Authenticate: Bearer error=\"invalid_token\"\r\n",
-                           "Invalid token");
-    }
-}
-
-static int check_tenant(const struct app *app, struct http_request *r, struct http_answer *a)
-{
-    if (app->settings->auth == SETTINGS_AUTH_TOKEN)
-        return check_token(app, r, a);
-    if (http_guard_front(app, r, a) < 0)
-        return -1;
-    r->scopes = r->scope_list ? scopes_parse(r->scope_list) : SCOPE_ALL;
-    if (r->tenant && token_tenant_is_valid(r->tenant))
-        return 0;
-    return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
-}
-
-int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a)
-{
-    if (check_tenant(app, r, a) < 0)
-        return -1;
-    enum network_tier most = tenants_find(&app->settings->tenants, r->tenant)->network;
-    if (r->network ? network_named(r->network) > most : most < NETWORK_LAN)
-        r->network = network_name(most);
-    return 0;
-}
-
 int http_refuse_room(const struct http_request *r, struct http_answer *a)
 {
     return http_refuse(
@@ -323,26 +267,6 @@ int http_guard_room(const struct app *app, struct http_request *r, struct http_a
         return http_refuse_room(r, a);
     r->must_free = room != CALL_HAS_NO_ROOM && r->tenant;
     return r->must_free ? 0 : http_refuse_room(r, a);
-}
-
-const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
-                                          struct http_answer *a)
-{
-    const struct mcp_server *server = app_server_for(app, r->tools, r->tenant, r->scopes);
-    int set = r->tools ? toolset_find(r->tools) : app->settings->toolset;
-
-    if (set < 0)
-        http_refuse(a, 404, "", "No such set of tools (SANDCGI_TOOLS)");
-    else if (!server)
-        http_refuse(a, 403, "", "These tools are not among your tenant's toolsets");
-    else if (toolset_needs(set) & ~r->scopes) {
-        http_refuse(a, 403,
-                    "WWW-Authenticate: Bearer error=\"insufficient_scope\", "
-                    "scope=\"run files\"\r\n",
-                    "These tools need the scopes run and files, which this token does not have");
-        return NULL;
-    }
-    return server;
 }
 
 int http_guard_shape(const struct http_request *r, struct http_answer *a)

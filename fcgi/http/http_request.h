@@ -4,6 +4,9 @@
 #include "fcgi/app.h"
 #include "fcgi/http/http_answer.h"
 
+#define JUDGE_ROW_MAX 320
+#define CHALLENGE_MAX 4096
+
 /* NULL: absent or empty. Valid as long as the source's parameters are. */
 struct http_request {
     const struct http_source *source;
@@ -14,18 +17,22 @@ struct http_request {
     const char *if_unmodified_since;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
-    const char *scope_list;      /* what the token allows, as nginx says; NULL: everything */
-    unsigned scopes;             /* the same, set by http_guard_who */
-    struct token token;          /* the tenant of SANDCGI_AUTH=token is in it */
-    const char *address, *trace; /* of the client, as the web server says; its traceparent */
-    const char *tools;           /* the set of tools at this location; NULL: the setting's */
-    const char *answers;         /* "structured" where programs call; NULL: the setting's */
-    const char *place;           /* what the web server takes it for: PLACE_… of http.c */
-    const char *network;         /* of mcp_origin; NULL: the setting's */
-    const char *reuse;           /* the same */
-    const char *check;           /* a question of our nginx: "upload" */
-    const char *body_file;       /* our nginx has written the body there */
-    const char *calls;           /* most calls of a tenant at once; NULL: its share of all */
+    const char *scope_list;        /* what the token allows, as nginx says; NULL: everything */
+    unsigned scopes;               /* the same, set by http_guard_who */
+    struct token token;            /* the tenant of SANDCGI_AUTH=token is in it */
+    const char *bearer;            /* "oauth": the token is an access token; NULL: a static one */
+    const char *limits;            /* section of SANDBOX_TENANTS_FILE; NULL: the tenant's own */
+    char row[JUDGE_ROW_MAX];       /* what an access token grants, which the former point into */
+    char challenge[CHALLENGE_MAX]; /* a header of the answer */
+    const char *address, *trace;   /* of the client, as the web server says; its traceparent */
+    const char *tools;             /* the set of tools at this location; NULL: the setting's */
+    const char *answers;           /* "structured" where programs call; NULL: the setting's */
+    const char *place;             /* what the web server takes it for: PLACE_… of http.c */
+    const char *network;           /* of mcp_origin; NULL: the setting's */
+    const char *reuse;             /* the same */
+    const char *check;             /* a question of our nginx: "upload" */
+    const char *body_file;         /* our nginx has written the body there */
+    const char *calls;             /* most calls of a tenant at once; NULL: its share of all */
     const char *rate; /* not NULL: there were too many calls of the tenant in a short time */
     bool must_free;   /* set by http_guard_room: only a message that ends something has room */
 };
@@ -59,6 +66,22 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
 /* Authenticates the caller and sets r->tenant and r->scopes. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
+/* 401 with a challenge (error and description may be NULL; see resource.h) and the message. */
+int http_refuse_token(const struct app *app, struct http_request *r, struct http_answer *a,
+                      const char *error, const char *description, const char *message);
+
+/* 403 with a challenge that names the scopes. */
+int http_refuse_scopes(const struct app *app, struct http_request *r, struct http_answer *a,
+                       unsigned scopes, const char *message);
+
+/* An access token: asks the process that judges them, and sets r->tenant and what belongs to it. */
+int http_guard_access_token(const struct app *app, struct http_request *r, struct http_answer *a);
+
+/* What the message needs besides the scopes of an access token: 403 that names them. The list of
+ * tools, *server then, has all that the tenant may be allowed. */
+int http_guard_scopes(const struct app *app, struct http_request *r, const json_t *message,
+                      const struct mcp_server **server, struct http_answer *a);
+
 /* 429 when the tenant has its share of all calls (a FastCGI worker only), or is above the rate.
  * Small requests to /mcp pass with r->must_free: what they say decides (mcp_frees). */
 int http_guard_room(const struct app *app, struct http_request *r, struct http_answer *a);
@@ -66,7 +89,7 @@ int http_refuse_room(const struct http_request *r, struct http_answer *a);
 
 /* The server with the location's set of tools; NULL: a->status 404, or 403 when r->scopes allow
  * none of them. */
-const struct mcp_server *http_guard_tools(const struct app *app, const struct http_request *r,
+const struct mcp_server *http_guard_tools(const struct app *app, struct http_request *r,
                                           struct http_answer *a);
 
 /* Of a POST: its Content-Type and Accept. */

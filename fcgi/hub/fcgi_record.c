@@ -36,6 +36,32 @@ void fcgi_record_add_end(struct buf *out, int request_id)
     fcgi_record_add(out, END_REQUEST, request_id, request_complete, sizeof request_complete);
 }
 
+static void add_length(struct buf *out, size_t len)
+{
+    if (len >= 0x80)
+        buf_add(out,
+                (const unsigned char[]){(unsigned char)(0x80 | len >> 24),
+                                        (unsigned char)(len >> 16), (unsigned char)(len >> 8)},
+                3);
+    buf_add_char(out, (char)len);
+}
+
+void fcgi_record_add_question(struct buf *out, int request_id, const char *name, const char *value)
+{
+    static const unsigned char responder[8] = {0, RESPONDER};
+    AUTO_BUF struct buf pair = BUF_INIT(FCGI_RECORD_MAX);
+
+    add_length(&pair, strlen(name));
+    add_length(&pair, strlen(value));
+    buf_add_str(&pair, name);
+    buf_add_str(&pair, value);
+    fcgi_record_add(out, BEGIN_REQUEST, request_id, responder, sizeof responder);
+    fcgi_record_add(out, PARAMS, request_id, pair.data, pair.len);
+    fcgi_record_add(out, PARAMS, request_id, "", 0);
+    fcgi_record_add(out, STDIN, request_id, "", 0);
+    out->failed = out->failed || !buf_ok(&pair);
+}
+
 /* ---- reading ---- */
 
 void fcgi_reader_init(struct fcgi_reader *r, size_t body_max)

@@ -19,6 +19,10 @@ void fcgi_record_add(struct buf *out, int type, int request_id, const void *data
 /* Adds the end of standard output and of the request. */
 void fcgi_record_add_end(struct buf *out, int request_id);
 
+/* Adds a whole request without a body and with one parameter, of at most FCGI_RECORD_MAX - 16
+ * bytes; a longer one makes out fail. */
+void fcgi_record_add_question(struct buf *out, int request_id, const char *name, const char *value);
+
 /* A request that is being received. */
 struct fcgi_reader {
     int request_id;    /* 0: FCGI_BEGIN_REQUEST has not come */

@@ -11,6 +11,7 @@
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
+#include "fcgi/oauth/judge_serve.h"
 #include "fcgi/oauth/server/server.h"
 
 #include <errno.h>
@@ -30,20 +31,22 @@
 #define PAUSE_MAX_MS 5000
 #define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
 #define TOKENS_MS    250  /* between two looks at SANDCGI_TOKENS_FILE */
+#define HUB_ASK_MS   500  /* for a verdict about a token; other streams wait meanwhile */
 #define LOOK_MS      25   /* between two looks at workers with brief calls */
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
 
-enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_OAUTH };
+enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_JUDGE, ROLE_OAUTH };
 
-static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "oauth"};
+static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "judge", "oauth"};
 
 /* The other sockets are closed: a worker could take connections of others from them. */
-#define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT)
+#define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT | 1u << SOCKET_ASKS_OUT)
 static const unsigned kept_sockets[] = {
     [ROLE_BROKER] = 1u << SOCKET_BROKER | 1u << SOCKET_CONNS_IN,
     [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI,
     [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_CONNS_OUT,
+    [ROLE_JUDGE] = 1u << SOCKET_JUDGE | 1u << SOCKET_ASKS_IN,
     [ROLE_OAUTH] = 1u << SOCKET_OAUTH,
     [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB | 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
 };
@@ -51,7 +54,7 @@ static const unsigned kept_sockets[] = {
 /* Where nobody is answered any more when the server ends and one of these has. */
 static const enum server_socket served_socket[] = {
     [ROLE_BROKER] = SOCKET_CONNS_IN, [ROLE_WORKER] = SOCKET_FASTCGI, [ROLE_HUB] = SOCKET_HUB,
-    [ROLE_METRICS] = SOCKET_METRICS, [ROLE_OAUTH] = SOCKET_OAUTH,
+    [ROLE_METRICS] = SOCKET_METRICS, [ROLE_JUDGE] = SOCKET_JUDGE,    [ROLE_OAUTH] = SOCKET_OAUTH,
 };
 
 /* One child that is to run. */
@@ -113,6 +116,9 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
     app_set_sessions(&app, m->sessions_fd);
     client_connect_over(m->sockets.fds[SOCKET_CONNS_OUT]);
     event_sender_use(&app.events, TAKE_FD(m->sockets.fds[SOCKET_EVENTS_OUT]));
+    app.asks_fd = m->sockets.fds[SOCKET_ASKS_OUT];
+    if (hub)
+        app.ask_ms = HUB_ASK_MS;
     if (!hub)
         app.place = (struct call_place){.calls = m->calls,
                                         .i = (size_t)(slot - m->slots) - m->first_worker,
@@ -131,6 +137,27 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
                      : fastcgi_serve(&app, m->sockets.fds[SOCKET_FASTCGI], e);
     app_clear(&app);
     return result;
+}
+
+static int role_main(struct master *m, const struct child_slot *slot, struct err *e)
+{
+    const int *fds = m->sockets.fds;
+    const struct call_place calls = {
+        .calls = m->calls, .n = m->n_slots - m->first_worker, .max = m->settings->max_calls};
+
+    switch (slot->role) {
+    case ROLE_BROKER:
+        return broker_main(m, e);
+    case ROLE_METRICS:
+        return metrics_main(m->settings, &m->workers, &calls, fds[SOCKET_METRICS],
+                            fds[SOCKET_CONNS_OUT], e);
+    case ROLE_JUDGE:
+        return judge_main(m->settings, &m->workers, fds[SOCKET_JUDGE], fds[SOCKET_ASKS_IN], e);
+    case ROLE_OAUTH:
+        return oauth_main(m->settings, &m->workers, fds[SOCKET_OAUTH], m->oauth_fd, e);
+    default:
+        return front_main(m, slot, e);
+    }
 }
 
 static void child_main(struct master *m, const struct child_slot *slot, pid_t parent)
@@ -159,16 +186,7 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
         log_unshare();
     if (slot->role != ROLE_METRICS)
         metrics_enter(slot->role == ROLE_BROKER ? METRICS_BACK : METRICS_FRONT);
-    const struct call_place calls = {
-        .calls = m->calls, .n = m->n_slots - m->first_worker, .max = m->settings->max_calls};
-    int result = slot->role == ROLE_BROKER ? broker_main(m, &e)
-                 : slot->role == ROLE_OAUTH
-                     ? oauth_main(m->settings, &m->workers, m->sockets.fds[SOCKET_OAUTH],
-                                  m->oauth_fd, &e)
-                 : slot->role == ROLE_METRICS ? metrics_main(m->settings, &m->workers, &calls,
-                                                             m->sockets.fds[SOCKET_METRICS],
-                                                             m->sockets.fds[SOCKET_CONNS_OUT], &e)
-                                              : front_main(m, slot, &e);
+    int result = role_main(m, slot, &e);
     if (result < 0)
         log_error("%s", e.text);
     _exit(result < 0 ? 1 : 0);
@@ -282,6 +300,7 @@ static void slots_make(struct master *m)
     const size_t wanted[] = {[ROLE_BROKER] = 1,
                              [ROLE_HUB] = m->sockets.fds[SOCKET_HUB] >= 0,
                              [ROLE_METRICS] = m->sockets.fds[SOCKET_METRICS] >= 0,
+                             [ROLE_JUDGE] = m->sockets.fds[SOCKET_JUDGE] >= 0,
                              [ROLE_OAUTH] = m->sockets.fds[SOCKET_OAUTH] >= 0 ? OAUTH_PROCESSES
                                                                               : 0};
 

@@ -20,11 +20,14 @@ const char *const server_socket_names[N_SOCKETS] = {
     [SOCKET_HUB] = "hub",
     [SOCKET_EVENTS] = "events",
     [SOCKET_METRICS] = "metrics",
+    [SOCKET_JUDGE] = "judge",
     [SOCKET_OAUTH] = "oauth",
     [SOCKET_CONNS_IN] = "conns_in",
     [SOCKET_CONNS_OUT] = "conns_out",
     [SOCKET_EVENTS_IN] = "events_in",
     [SOCKET_EVENTS_OUT] = "events_out",
+    [SOCKET_ASKS_IN] = "asks_in",
+    [SOCKET_ASKS_OUT] = "asks_out",
 };
 
 /* "": the settings want no such socket; NULL: it has no address. */
@@ -41,6 +44,8 @@ static const char *address_of(enum server_socket which, const struct settings *s
         return *s->hub ? s->events : "";
     case SOCKET_METRICS:
         return s->metrics;
+    case SOCKET_JUDGE:
+        return *s->oauth ? s->access.check : "";
     case SOCKET_OAUTH:
         return oauth_is_wanted(s) ? s->oauth_listen : "";
     default:
@@ -50,9 +55,9 @@ static const char *address_of(enum server_socket which, const struct settings *s
 
 static const char *setting_of(enum server_socket which)
 {
-    static const char *const settings[] = {"SANDCGI_LISTEN",  "SANDCGI_BROKER",
-                                           "SANDCGI_HUB",     "SANDCGI_EVENTS",
-                                           "SANDCGI_METRICS", "SANDCGI_OAUTH_LISTEN"};
+    static const char *const settings[] = {
+        "SANDCGI_LISTEN",  "SANDCGI_BROKER",      "SANDCGI_HUB",         "SANDCGI_EVENTS",
+        "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK", "SANDCGI_OAUTH_LISTEN"};
 
     return settings[which];
 }

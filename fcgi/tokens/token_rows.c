@@ -211,6 +211,14 @@ static bool row_split(char *line, struct row *out)
     return true;
 }
 
+unsigned token_scopes_parse(const char *list)
+{
+    const unsigned before = SCOPE_RUN | SCOPE_FILES | SCOPE_NETWORK;
+    unsigned scopes = scopes_parse(list);
+
+    return (scopes & before) == before ? SCOPE_ALL : scopes;
+}
+
 /* "TENANT SCOPES"; the scopes may be left out where all are meant. */
 static bool owner_parse(const char *text, bool scopes_needed, struct token *out)
 {
@@ -219,7 +227,7 @@ static bool owner_parse(const char *text, bool scopes_needed, struct token *out)
     if (len > TOKEN_TENANT_MAX)
         return false;
     set_text(out->tenant, sizeof out->tenant, text, len);
-    out->scopes = text[len] ? scopes_parse(text + len + 1) : scopes_needed ? 0 : SCOPE_ALL;
+    out->scopes = text[len] ? token_scopes_parse(text + len + 1) : scopes_needed ? 0 : SCOPE_ALL;
     return token_tenant_is_valid(out->tenant) && out->scopes;
 }
 

@@ -38,6 +38,10 @@ struct token {
 /* 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit. */
 bool token_tenant_is_valid(const char *tenant);
 
+/* The scopes of a static token's list: all where it names run, files and network, which were all
+ * before there was admin. 0: the list is not valid. */
+unsigned token_scopes_parse(const char *list);
+
 /* Reads one line (NUL-terminated, without the newline). 1: a token; 0: none; -1: *e says what is
  * wrong, without the line's text. */
 int token_row_parse(const char *line, struct token *out, struct err *e);

@@ -15,6 +15,7 @@ libssl-dev        library libcrypto
 libjansson-dev    library jansson
 libarchive-dev    library libarchive
 libargon2-dev     library libargon2
+libcjose-dev      library cjose
 libseccomp-dev    library libseccomp
 nginx-light       command nginx
 openssl           command openssl

@@ -55,6 +55,13 @@ oauth_backend()
     socket_for_nginx "$(setting SANDCGI_OAUTH_LISTEN "${SANDCGI_BROKER%/*}/oauth.sock")"
 }
 
+# The socket of the process that judges access tokens; empty: static tokens alone.
+judge_for_nginx()
+{
+    [[ -n $(setting SANDCGI_OAUTH '') ]] || return 0
+    socket_for_nginx "$(setting SANDCGI_OAUTH_CHECK "${SANDCGI_BROKER%/*}/judge.sock")"
+}
+
 # Seconds that nginx waits for a worker: longer than the longest run.
 read_timeout()
 {
@@ -73,6 +80,7 @@ render_site()
     [[ $(setting SANDBOX_URL_TTL 0) =~ [1-9] ]] || signed_urls=
     "$project/nginx/render.sh" "$folder" \
         SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$(socket_for_nginx "$SANDCGI_LISTEN")" HUB="$(socket_for_nginx "$SANDCGI_HUB")" \
+        JUDGE="$(judge_for_nginx)" PUBLIC_URL="$PUBLIC_BASE_URL" \
         OAUTH_BACKEND="$(oauth_backend)" \
         READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" \
         BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" \

@@ -193,6 +193,7 @@ class Site:
                   "SANDBOX_ROOT": self.root, "BACKEND": f"unix:{self.front}",
                   "HUB": f"unix:{self.hub}",
                   "OAUTH_BACKEND": f"unix:{self.folder}/run/oauth.sock" if self.settings.get("SANDCGI_OAUTH") == "builtin" else "",
+                  "JUDGE": f"unix:{self.folder}/run/judge.sock" if self.settings.get("SANDCGI_OAUTH") else "", "PUBLIC_URL": self.settings["PUBLIC_BASE_URL"],
                   "SECRET_CONF": f"{self.folder}/run/front-secret.conf", "FILE_KEY_CONF": self._write_file_key(), "TOKENS_FILE": f"{self.folder}/conf/tokens.map",
                   "CERT": cert, "CERT_KEY": key, "HTTPS_PORT": self.https_port, "HTTP_PORT": self.http_port,
                   "USER": f"{account} {account}" if account else "", "RATE": 10000, "OAUTH_RATE": 1000, "BURST": 10000, "CONNS": 500,

@@ -89,6 +89,30 @@ def _():
     check(told["gid"] in one.revoked(), "the grant is in the list of revoked ones")
 
 
+@test("an access token opens /mcp for its tenant and scopes, and no longer than its grant; metadata and the challenge lead to it")
+def _():
+    one = client()
+    site = one.site
+    caller = site.client()
+    answer = caller.with_token(None).post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, path="/mcp")
+    equal(answer.status, 401, "without a token")
+    place = re.search(r'resource_metadata="([^"]*)"', answer.headers["WWW-Authenticate"]).group(1)
+    told = one.get(urllib.parse.urlsplit(place).path).json()
+    equal((told["resource"], told["authorization_servers"]), (one.issuer + "/mcp", [one.issuer]), "the metadata")
+    got = one.redeem(*one.code(tenant="oauth-tenant", resource=told["resource"])).json()
+    allowed = caller.with_token(got["access_token"])
+    allowed.request("tools/list")
+    conversation = allowed.call("write_file", path="a.txt", content="of the tenant")["conversationId"]
+    other = caller.with_token(one.tokens()["access_token"])
+    equal(other.call("list_files", conversationId=conversation)["files"], [], "another tenant's view")
+    narrow = caller.with_token(one.refresh(got["refresh_token"], scope="files").json()["access_token"])
+    equal(narrow.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_code", "arguments": {"language": "bash", "code": "true"}}}).status,
+          403, "a scope that is missing")
+    equal(one.post("/oauth/revoke", {"token": got["access_token"]}).status, 200, "revocation")
+    wait_until(lambda: allowed.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).status == 401, 20, "the token is refused")
+    wait_until(lambda: narrow.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).status == 401, 20, "the grant's other token, too")
+
+
 @test("a grant outlives a restart, and a code does")
 def _():
     one = own_client()
@@ -163,7 +187,7 @@ def _():
     for one_id in (*ids, third):
         equal(listed[one_id]["client"]["name"], "Grant of a list", "the client")
         equal(listed[one_id]["scopes"], ["run", "files"], "scopes")
-    contains(token("list").stdout, "client.example.org", "the list for people")
+    contains(token("list").stdout, "(OAuth: Grant of a list, client.example.org)", "the list for people")
     equal(token("revoke", ids[0]).returncode, 0, "revoke")
     equal(token("revoke", "--tenant", "of-its-own").returncode, 0, "revoke a tenant's")
     equal([ids[0] in one.revoked(), ids[1] in one.revoked(), third in one.revoked()], [True, False, True], "the revoked")

@@ -30,6 +30,7 @@ found=$(awk '
         # docker_stream.c ends one direction of a TLS connection, which libcurl has no call for.
         allowed["^openssl/"] = "^(common/(base/crypto|engine/docker_stream)|fcgi/oauth/server/signing_key)\\.c$"
         allowed["^argon2\\.h$"] = "^fcgi/oauth/server/passphrase\\.c$"
+        allowed["^cjose/"] = "^fcgi/oauth/jwks\\.c$"
         allowed["^archive(_entry)?\\.h$"] = "^common/sandbox/archive/(archive_read|archive_write|backup)\\.c$"
         allowed["^seccomp\\.h$"] = "^common/base/privsep_confine\\.c$"
         allowed["^jansson\\.h$"] = "^(common/(rpc|engine|sandbox|protocol|records|scheduler|jobs|supervisor|broker|mcp|tools)|fcgi)/"

@@ -143,12 +143,12 @@ def scopes_and_expiry(checks):
         site.token_command("add", "--tenant", "dave", "--scope", "run", "--token-stdin", stdin=own)
         site.reload()
         evil = [("Sandcgi-Scopes", "run"), ("SANDCGI-SCOPES", "run"), ("Sandcgi_Scopes", "run")]
-        checks.equal("all scopes", scopes_and_tenant(site, f"Bearer {site.token}"), ("default", "run,files,network"))
+        checks.equal("all scopes", scopes_and_tenant(site, f"Bearer {site.token}"), ("default", "run,files,network,admin"))
         checks.equal("some, whatever headers say", scopes_and_tenant(site, f"Bearer {narrow}", more=evil), ("alice", "run,files"))
         checks.equal("at another location", scopes_and_tenant(site, f"Bearer {narrow}", "/mcp/all"), ("alice", "run,files"))
         checks.equal("at the hub", scopes_and_tenant(site, f"Bearer {narrow}", "/mcp", "GET"), ("alice", "run,files"))
         checks.equal("of a token of one's own", scopes_and_tenant(site, f"Bearer {own}"), ("dave", "run"))
-        checks.equal("not expired", scopes_and_tenant(site, f"Bearer {soon}"), ("carol", "run,files,network"))
+        checks.equal("not expired", scopes_and_tenant(site, f"Bearer {soon}"), ("carol", "run,files,network,admin"))
         answer = site.call(token=old)
         checks.equal("expired: 401 says so", (answer.status, answer.header("www-authenticate")),
                      (401, 'Bearer realm="sandcgi", error="invalid_token", error_description="the token has expired"'))
@@ -192,7 +192,7 @@ def parameters(checks):
         values = dict(plain)
         wanted = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "2", "REQUEST_URI": "/mcp",
                   "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": "localhost",
-                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_SCOPES": "run,files,network", "SANDCGI_PLACE": "mcp", "SANDCGI_CALLS": "32",
+                  "HTTP_ACCEPT": "application/json", "SANDCGI_TENANT": "default", "SANDCGI_SCOPES": "run,files,network,admin", "SANDCGI_PLACE": "mcp", "SANDCGI_CALLS": "32",
                   "SANDCGI_SECRET": SECRET}
         checks.equal("their values", values, wanted)
         checks.equal("HTTPS is told", dict(params_of(site.call(tls=True))).get("HTTPS"), "on")

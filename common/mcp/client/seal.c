@@ -47,7 +47,7 @@ char *mcp_seal(const struct mcp_server *server, const struct mcp_seal_bind *bind
     json_object_set_new(frame, "exp", json_integer(clock_unix_s() + MCP_SEAL_LIFE_S));
     json_write(frame, &plain);
     buf_add_str(&out, HEAD);
-    b64_url_encode(plain.data, plain.len, &out);
+    b64url_encode(plain.data, plain.len, &out);
     if (!buf_ok(&plain) || !buf_ok(&out)) {
         err_set(e, ERR_LIMIT, "the state of a call may have %u bytes", VALUE_MAX);
         return NULL;
@@ -55,7 +55,7 @@ char *mcp_seal(const struct mcp_server *server, const struct mcp_seal_bind *bind
     if (sign(server, bind, out.data, out.len, mac, e) < 0)
         return NULL;
     buf_add_char(&out, '.');
-    b64_url_encode(mac, sizeof mac, &out);
+    b64url_encode(mac, sizeof mac, &out);
     return buf_take(&out);
 }
 
@@ -70,7 +70,7 @@ static int check_seal(const struct mcp_server *server, const struct mcp_seal_bin
     size_t covered = dot ? (size_t)(dot - sealed) : 0;
 
     if (len > MCP_SEALED_MAX || covered < strlen(HEAD) || memcmp(sealed, HEAD, strlen(HEAD)) != 0 ||
-        b64_url_decode(dot + 1, len - covered - 1, &theirs) < 0 ||
+        b64url_decode(dot + 1, len - covered - 1, &theirs) < 0 ||
         sign(server, bind, sealed, covered, ours, &e) < 0 ||
         !crypto_equal(ours, sizeof ours, buf_str(&theirs), theirs.len))
         return -1;
@@ -86,7 +86,7 @@ json_t *mcp_unseal(const struct mcp_server *server, const struct mcp_seal_bind *
     struct err ignored = ERR_INIT;
 
     if (check_seal(server, bind, sealed, len, &covered) == 0 &&
-        b64_url_decode(sealed + strlen(HEAD), covered - strlen(HEAD), &plain) == 0) {
+        b64url_decode(sealed + strlen(HEAD), covered - strlen(HEAD), &plain) == 0) {
         json_auto_t *frame = json_parse(buf_str(&plain), plain.len, JSON_MAX_DEPTH + 4, &ignored);
         json_t *value = json_object_get(frame, "p");
         if (value && json_get_integer(frame, "exp", 0) >= clock_unix_s())

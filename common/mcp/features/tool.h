@@ -94,3 +94,6 @@ struct mcp_arguments {
 /* For mcp_server.tools_cache. */
 struct mcp_tools_cache *mcp_tools_cache_new(void);
 void mcp_tools_cache_free(struct mcp_tools_cache *l);
+
+/* The tool that a tools/call with these params is about; NULL: the server has none of that name. */
+const struct mcp_tool *mcp_tool_called(const struct mcp_server *server, const json_t *params);

@@ -202,12 +202,19 @@ static size_t find_tool(const struct mcp_server *server, const json_t *name)
     return i;
 }
 
-bool mcp_tool_frees(const struct mcp_server *server, const json_t *params)
+const struct mcp_tool *mcp_tool_called(const struct mcp_server *server, const json_t *params)
 {
     const json_t *name = json_object_get(params, "name");
     size_t index = json_is_string(name) ? find_tool(server, name) : server->n_tools;
 
-    return index < server->n_tools && server->tools[index]->frees;
+    return index < server->n_tools ? server->tools[index] : NULL;
+}
+
+bool mcp_tool_frees(const struct mcp_server *server, const json_t *params)
+{
+    const struct mcp_tool *tool = mcp_tool_called(server, params);
+
+    return tool && tool->frees;
 }
 
 static int fail_unknown_tool(struct mcp_call *call)

@@ -87,7 +87,7 @@ static unsigned read_scopes(const char *text)
     /* Others, such as offline_access, are left out (RFC 6749, 3.3). */
     for (char *rest = copy, *name; (name = strsep(&rest, " "));)
         scopes |= scopes_parse(name);
-    return text ? scopes : (unsigned)SCOPE_ALL;
+    return text ? scopes : (unsigned)SCOPE_ALL & ~(unsigned)SCOPE_ADMIN;
 }
 
 static int find_client(const struct oauth *o, struct exchange *x, const struct form *f,

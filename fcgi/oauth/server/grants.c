@@ -249,7 +249,7 @@ static bool verifier_fits(const char *verifier, const char *challenge)
 
     if (crypto_sha256(verifier, strlen(verifier), hash, &e) < 0)
         return false;
-    b64_url_encode(hash, sizeof hash, &text);
+    b64url_encode(hash, sizeof hash, &text);
     return same(buf_str(&text), challenge);
 }
 

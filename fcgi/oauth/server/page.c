@@ -23,6 +23,7 @@ static const struct {
     {"run", "run programs in sandboxes, and see and end its tenant's runs"},
     {"files", "read, change and delete the files of its tenant"},
     {"network", "give programs a network, as far as this server allows one"},
+    {"admin", "list all runs of its tenant, and delete whole conversations"},
 };
 
 void html_add(struct buf *out, const char *text)

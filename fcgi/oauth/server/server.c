@@ -20,7 +20,7 @@
 
 bool oauth_is_wanted(const struct settings *s)
 {
-    return strcmp(s->oauth, SETTINGS_OAUTH_BUILTIN) == 0;
+    return s->access.builtin;
 }
 
 int oauth_check(const struct settings *s, int folder_fd, struct err *e)
@@ -28,8 +28,8 @@ int oauth_check(const struct settings *s, int folder_fd, struct err *e)
     if (!oauth_is_wanted(s) || passphrase_is_set(folder_fd))
         return 0;
     return err_set(e, ERR_INVALID,
-                   "SANDCGI_OAUTH=" SETTINGS_OAUTH_BUILTIN
-                   " needs the operator's passphrase; set it with: sandcgi oauth passphrase");
+                   "SANDCGI_OAUTH=builtin needs the operator's passphrase; set it with: sandcgi "
+                   "oauth passphrase");
 }
 
 /* ---- documents about the server ---- */

@@ -51,7 +51,7 @@ static int coordinate(const struct signing_key *k, const char *name,
     BN_free(n);
     if (!good)
         return failed(e, "reading the public key");
-    b64_url_encode(bytes, sizeof bytes, &text);
+    b64url_encode(bytes, sizeof bytes, &text);
     snprintf(out, B64_ENCODED_LEN(PART_LEN) + 1, "%s", buf_str(&text));
     return 0;
 }
@@ -69,7 +69,7 @@ static int name_key(struct signing_key *k, struct err *e)
         "{\"crv\":\"P-256\",\"kty\":\"EC\",\"x\":\"%s\",\"y\":\"%s\"}", k->x, k->y);
     if (crypto_sha256(plain, strlen(plain), hash, e) < 0)
         return -1;
-    b64_url_encode(hash, sizeof hash, &text);
+    b64url_encode(hash, sizeof hash, &text);
     snprintf(k->kid, sizeof k->kid, "%s", buf_str(&text));
     return 0;
 }
@@ -188,7 +188,7 @@ static void add_part(const json_t *value, struct buf *out)
     AUTO_BUF struct buf text = BUF_INIT(TOKEN_MAX);
 
     json_write(value, &text);
-    b64_url_encode(buf_str(&text), text.len, out);
+    b64url_encode(buf_str(&text), text.len, out);
 }
 
 int signing_key_sign(const struct signing_key *k, const json_t *claims, struct buf *out,
@@ -212,7 +212,7 @@ int signing_key_sign(const struct signing_key *k, const json_t *claims, struct b
     if (!good)
         return failed(e, "signing");
     buf_add_char(&token, '.');
-    b64_url_encode(raw, sizeof raw, &token);
+    b64url_encode(raw, sizeof raw, &token);
     buf_add(out, token.data, token.len);
     return 0;
 }
@@ -239,9 +239,9 @@ json_t *signing_key_verify(const struct signing_key *k, const char *token)
     struct err none = ERR_INIT;
 
     if (!dot || last == dot || strlen(token) > TOKEN_MAX ||
-        b64_url_decode(last + 1, strlen(last + 1), &raw) < 0 || raw.len != 2 * PART_LEN ||
+        b64url_decode(last + 1, strlen(last + 1), &raw) < 0 || raw.len != 2 * PART_LEN ||
         !signature_is_ours(k, token, (size_t)(last - token), (const uint8_t *)raw.data) ||
-        b64_url_decode(dot + 1, (size_t)(last - dot - 1), &claims) < 0)
+        b64url_decode(dot + 1, (size_t)(last - dot - 1), &claims) < 0)
         return NULL;
     return json_parse(buf_str(&claims), claims.len, JSON_MAX_DEPTH, &none);
 }

@@ -263,7 +263,9 @@ static void scopes_have_one_text(void **state)
     assert_int_equal(scopes_parse("run,walk"), 0);
     assert_int_equal(scopes_parse(""), 0);
     scopes_format(SCOPE_ALL, text);
-    assert_string_equal(text, "run,files,network");
+    assert_string_equal(text, "run,files,network,admin");
+    assert_int_equal(token_scopes_parse("run,files,network"), SCOPE_ALL);
+    assert_int_equal(token_scopes_parse("run,files"), SCOPE_RUN | SCOPE_FILES);
 }
 
 static bool offers(const struct mcp_server *server, const char *name)

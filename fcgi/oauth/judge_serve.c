@@ -1,0 +1,348 @@
+#include "config.h"
+
+#include "fcgi/oauth/judge_serve.h"
+
+#include "common/base/auto.h"
+#include "common/base/fdio.h"
+#include "common/base/log.h"
+#include "common/base/loop.h"
+#include "common/base/mem.h"
+#include "common/base/privsep.h"
+#include "common/base/sock.h"
+#include "fcgi/hub/fcgi_record.h"
+#include "fcgi/oauth/judge.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONNS_MAX    2048
+#define WAITING_MAX  256   /* calls that wait for the issuer */
+#define WAIT_MS      12000 /* one of them, at most */
+#define TICK_MS      1000
+#define BATCH        64
+#define CLIENT_MAX   1024
+#define KEEP_CONN    1
+#define ANSWER_BYTES 1024
+#define FOLDER_NAME  ".oauth" /* of our own authorization server, below SANDBOX_ROOT */
+
+struct conn {
+    struct conn *next, **at;
+    int fd; /* -1: closed, to be freed */
+    struct loop_watch watch;
+    struct fcgi_reader reader;
+    /* the question, while it waits for the issuer */
+    bool waits;
+    char *token; /* owned */
+    uint8_t digest[CRYPTO_SHA256_LEN];
+    struct deadline give_up;
+};
+
+struct oauth {
+    struct judge *judge;
+    struct loop loop;
+    int listen_fd, asks_fd;
+    struct loop_watch listen_watch, asks_watch;
+    struct conn *conns, *closed;
+    size_t n_conns, n_waiting;
+    bool changed; /* those that wait are to be looked at */
+};
+
+/* ---- connections ---- */
+
+static void forget_question(struct oauth *o, struct conn *c)
+{
+    o->n_waiting -= c->waits;
+    c->waits = false;
+    if (c->token)
+        explicit_bzero(c->token, strlen(c->token));
+    free(TAKE_PTR(c->token));
+}
+
+static void conn_close(struct oauth *o, struct conn *c)
+{
+    if (c->fd < 0)
+        return;
+    forget_question(o, c);
+    loop_remove(&o->loop, &c->watch);
+    auto_close_fd(&c->fd);
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+    c->next = o->closed;
+    o->closed = c;
+    o->n_conns--;
+}
+
+static void free_closed(struct oauth *o)
+{
+    while (o->closed) {
+        struct conn *c = o->closed;
+        o->closed = c->next;
+        fcgi_reader_clear(&c->reader);
+        free(c);
+    }
+}
+
+/* ---- answers ---- */
+
+/* An answer is small: there is room for it, or the peer does not read. */
+static void answer(struct oauth *o, struct conn *c, bool good, const char *text)
+{
+    AUTO_BUF struct buf head = BUF_INIT(ANSWER_BYTES);
+    AUTO_BUF struct buf out = BUF_INIT(ANSWER_BYTES + 64);
+    const bool keep = c->reader.begin[2] & KEEP_CONN;
+
+    forget_question(o, c);
+    buf_addf(&head, "Status: %s\r\n%s", good ? "204 No Content" : "401 Unauthorized",
+             good ? JUDGE_ROW : JUDGE_FAULT);
+    for (; *text; text++) /* it comes into a quoted string of a header, and of JSON */
+        buf_add_char(&head, *text >= ' ' && *text <= '~' && !strchr("\"\\", *text) ? *text : '?');
+    buf_add_str(&head, "\r\n\r\n");
+    fcgi_record_add(&out, FCGI_STDOUT, c->reader.request_id, head.data, head.len);
+    fcgi_record_add_end(&out, c->reader.request_id);
+    ssize_t n = send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (!keep || n != (ssize_t)out.len) {
+        conn_close(o, c);
+        return;
+    }
+    fcgi_reader_clear(&c->reader);
+    fcgi_reader_init(&c->reader, 0);
+}
+
+static void judge_conn(struct oauth *o, struct conn *c, const char *token, bool first)
+{
+    char text[VERDICT_TEXT_MAX];
+    enum judged judged = judge_token(o->judge, token, c->digest, first, text);
+
+    if (judged != JUDGED_LATER) {
+        answer(o, c, judged == JUDGED_GOOD, text);
+    } else if (first && o->n_waiting == WAITING_MAX) {
+        answer(o, c, false, "too many calls wait for the issuer; try again");
+    } else if (first) {
+        c->token = mem_strdup(token);
+        c->waits = true;
+        c->give_up = deadline_in_ms(WAIT_MS);
+        o->n_waiting++;
+    }
+}
+
+static void on_question(struct oauth *o, struct conn *c)
+{
+    static const char scheme[] = "Bearer ";
+    const char *header = fcgi_reader_param(&c->reader, "HTTP_AUTHORIZATION");
+    struct err e = ERR_INIT;
+
+    if (!header || strncasecmp(header, scheme, strlen(scheme)) != 0) {
+        answer(o, c, false, "there is no bearer token");
+        return;
+    }
+    const char *token = header + strlen(scheme) + strspn(header + strlen(scheme), " ");
+    if (crypto_sha256(token, strlen(token), c->digest, &e) < 0)
+        answer(o, c, false, "the token cannot be checked");
+    else
+        judge_conn(o, c, token, true);
+}
+
+static void on_conn(void *owner, void *item, uint32_t events)
+{
+    struct oauth *o = owner;
+    struct conn *c = item;
+    char data[16384];
+    struct err e = ERR_INIT;
+
+    (void)events;
+    ssize_t n = recv(c->fd, data, sizeof data, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0 || c->waits) { /* it has left, or speaks before the answer */
+        conn_close(o, c);
+        return;
+    }
+    int rc = fcgi_reader_feed(&c->reader, data, (size_t)n, &e);
+    explicit_bzero(data, (size_t)n);
+    if (rc < 0)
+        conn_close(o, c);
+    else if (rc > 0)
+        on_question(o, c);
+}
+
+static void conn_add(struct oauth *o, int take_fd)
+{
+    struct err e = ERR_INIT;
+
+    if (o->n_conns == CONNS_MAX) {
+        log_warn("%d connections are open; a further one is closed", CONNS_MAX);
+        close(take_fd);
+        return;
+    }
+    struct conn *c = mem_alloc(sizeof *c);
+    *c = (struct conn){.next = o->conns, .at = &o->conns, .fd = take_fd};
+    c->watch = LOOP_WATCH_INIT;
+    fcgi_reader_init(&c->reader, 0);
+    if (c->next)
+        c->next->at = &c->next;
+    o->conns = c;
+    o->n_conns++;
+    if (loop_add(&o->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP, on_conn, c, &e) < 0)
+        conn_close(o, c);
+}
+
+static void on_listen(void *owner, void *item, uint32_t events)
+{
+    struct oauth *o = owner;
+
+    (void)item;
+    (void)events;
+    for (int i = 0; i < BATCH; i++) {
+        int fd = accept4(o->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        conn_add(o, fd);
+    }
+}
+
+static void on_ask(void *owner, void *item, uint32_t events)
+{
+    struct oauth *o = owner;
+
+    (void)item;
+    (void)events;
+    for (int i = 0; i < BATCH; i++) {
+        int fd = sock_accept_over(o->asks_fd);
+        if (fd < 0)
+            return;
+        conn_add(o, fd);
+    }
+}
+
+/* ---- the loop ---- */
+
+static void on_changed(void *ctx)
+{
+    ((struct oauth *)ctx)->changed = true;
+}
+
+static void look_at_waiting(struct oauth *o)
+{
+    o->changed = false;
+    for (struct conn *c = o->conns, *next; c; c = next) {
+        next = c->next;
+        if (!c->waits)
+            continue;
+        if (deadline_passed(c->give_up)) {
+            answer(o, c, false, "the issuer does not answer in time");
+            continue;
+        }
+        AUTO_FREE char *token = mem_strdup(c->token); /* judge_conn may forget it */
+        judge_conn(o, c, token, false);
+        explicit_bzero(token, strlen(token));
+    }
+}
+
+static int turn(struct oauth *o, const sigset_t *while_waiting, struct err *e)
+{
+    struct deadline d = o->n_waiting > 0 ? deadline_in_ms(TICK_MS) : DEADLINE_NEVER;
+
+    if (judge_wait(o->judge, &o->loop, d, while_waiting, e) < 0)
+        return -1;
+    if (o->changed || o->n_waiting > 0)
+        look_at_waiting(o);
+    free_closed(o);
+    return 0;
+}
+
+int judge_serve(const struct settings *s, const struct judge_secrets *secrets, int listen_fd,
+                int asks_fd, struct err *e)
+{
+    struct oauth o = {.loop = LOOP_INIT,
+                      .listen_fd = listen_fd,
+                      .asks_fd = asks_fd,
+                      .listen_watch = LOOP_WATCH_INIT,
+                      .asks_watch = LOOP_WATCH_INIT};
+    sigset_t while_waiting;
+
+    o.judge = judge_new(s, secrets->state_fd, secrets->client, on_changed, &o, e);
+    int rc = o.judge ? stop_prepare(&while_waiting, e) : -1;
+    if (rc == 0)
+        rc = loop_init(&o.loop, &o, e);
+    if (rc == 0)
+        rc = loop_add(&o.loop, &o.listen_watch, listen_fd, EPOLLIN, on_listen, NULL, e);
+    if (rc == 0 && asks_fd >= 0)
+        rc = loop_add(&o.loop, &o.asks_watch, asks_fd, EPOLLIN, on_ask, NULL, e);
+    while (rc == 0 && !stop_requested())
+        rc = turn(&o, &while_waiting, e);
+    while (o.conns)
+        conn_close(&o, o.conns);
+    free_closed(&o);
+    loop_clear(&o.loop);
+    judge_free(o.judge);
+    return rc;
+}
+
+/* ---- the process ---- */
+
+static int read_client(const char *path, char **out, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(CLIENT_MAX);
+
+    if (fdio_read_file(path, &text, e) < 0)
+        return err_wrap(e, "SANDCGI_OAUTH_CLIENT_FILE");
+    size_t len = strcspn(buf_str(&text), "\r\n");
+    const char *rest = buf_str(&text) + len;
+    bool good = memchr(buf_str(&text), ':', len) && !rest[strspn(rest, "\r\n")];
+    if (good)
+        *out = mem_strndup(buf_str(&text), len);
+    explicit_bzero(text.data, text.len);
+    return good ? 0
+                : err_set(e, ERR_INVALID,
+                          "SANDCGI_OAUTH_CLIENT_FILE: %s must have one line, CLIENT_ID:SECRET",
+                          path);
+}
+
+int judge_secrets_open(const struct settings *s, const struct account *workers,
+                       struct judge_secrets *out, struct err *e)
+{
+    *out = (struct judge_secrets){.state_fd = -1};
+    if (s->access.builtin)
+        return (out->state_fd = root_folder_open(s, FOLDER_NAME, workers, e)) < 0 ? -1 : 0;
+    return *s->access.introspect ? read_client(s->access.client_file, &out->client, e) : 0;
+}
+
+void judge_secrets_clear(struct judge_secrets *secrets)
+{
+    auto_close_fd(&secrets->state_fd);
+    if (secrets->client)
+        explicit_bzero(secrets->client, strlen(secrets->client));
+    free(TAKE_PTR(secrets->client));
+}
+
+int judge_main(const struct settings *s, const struct account *workers, int listen_fd, int asks_fd,
+               struct err *e)
+{
+    struct judge_secrets secrets;
+    const bool talks = !s->access.builtin;
+    int rc = judge_secrets_open(s, workers, &secrets, e);
+
+    explicit_bzero(s->file_secret, strlen(s->file_secret));
+    explicit_bzero(s->old_secret, strlen(s->old_secret));
+    explicit_bzero(s->api_token, strlen(s->api_token));
+    json_object_seed(0); /* from a file, which cannot be opened later */
+    const struct privsep_needs needs = {.files = talks ? privsep_network_files : NULL,
+                                        .folder_fd = secrets.state_fd,
+                                        .families = talks ? privsep_network_families : NULL};
+    if (rc == 0)
+        rc = account_become(workers, e);
+    if (rc == 0)
+        rc = front_memory_bound(s, false, e);
+    if (rc == 0 && privsep_confine(&needs, e) < 0)
+        rc = err_wrap(e, "giving up files and sockets");
+    if (rc == 0)
+        rc = judge_serve(s, &secrets, listen_fd, asks_fd, e);
+    judge_secrets_clear(&secrets);
+    return rc;
+}

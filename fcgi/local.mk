@@ -83,7 +83,7 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_fcgi_record \
 	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
-	tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
+	tests/unit/fcgi/test_oauth_server tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
@@ -95,6 +95,7 @@ tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_oauth_server_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_oauth_tokens_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
@@ -102,7 +103,9 @@ tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens
+FUZZ_TARGETS += tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form
+tests_fuzz_fuzz_oauth_form_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_oauth_form_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)

@@ -7,7 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "fcgi/app.h"
-#include "fcgi/oauth/server/server.h"
+#include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ static void check_sockets(const struct settings *s, struct findings *out)
     check_socket("SANDCGI_BROKER", s->broker, out);
     check_socket("SANDCGI_HUB", s->hub, out);
     check_socket("SANDCGI_METRICS", s->metrics, out);
-    if (oauth_is_wanted(s))
+    if (s->access.builtin)
         check_socket("SANDCGI_OAUTH_LISTEN", s->oauth_listen, out);
     check_socket("SANDCGI_LOG", s->log_file, out);
     if (*s->hub)
@@ -166,7 +166,7 @@ static void check_oauth(const struct settings *s, struct findings *out)
     AUTO_FD int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct err e = ERR_INIT;
 
-    if (oauth_check(s, folder, &e) < 0)
+    if (passphrase_need(s, folder, &e) < 0)
         add_wrong(out, &e);
 }
 

@@ -10,7 +10,7 @@
 #include "common/base/metrics.h"
 #include "common/base/parse.h"
 #include "fcgi/doctor/check.h"
-#include "fcgi/oauth/server/server.h"
+#include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
 #include "fcgi/process/master.h"
 
@@ -319,8 +319,8 @@ static int guard_open(struct guard *g, struct err *e)
         return -1;
     if ((g->sessions_fd = sessions_dir_open(s, &g->workers, e)) < 0)
         return -1;
-    if (oauth_is_wanted(s) && ((g->oauth_fd = store_folder_open(s, &g->workers, e)) < 0 ||
-                               oauth_check(s, g->oauth_fd, e) < 0))
+    if (s->access.builtin && ((g->oauth_fd = store_folder_open(s, &g->workers, e)) < 0 ||
+                              passphrase_need(s, g->oauth_fd, e) < 0))
         return -1;
     if (server_sockets_open(&g->sockets, s, &g->workers, e) < 0)
         return -1;

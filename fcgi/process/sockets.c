@@ -5,7 +5,6 @@
 #include "common/base/auto.h"
 #include "common/base/sock.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/oauth/server/server.h"
 #include "fcgi/process/handed.h"
 
 #include <sys/socket.h>
@@ -47,7 +46,7 @@ static const char *address_of(enum server_socket which, const struct settings *s
     case SOCKET_JUDGE:
         return *s->oauth ? s->access.check : "";
     case SOCKET_OAUTH:
-        return oauth_is_wanted(s) ? s->oauth_listen : "";
+        return s->access.builtin ? s->oauth_listen : "";
     default:
         return NULL;
     }

@@ -102,9 +102,9 @@ def _():
     got = one.redeem(*one.code(tenant="oauth-tenant", resource=told["resource"])).json()
     allowed = caller.with_token(got["access_token"])
     allowed.request("tools/list")
-    conversation = allowed.call("write_file", path="a.txt", content="of the tenant")["conversationId"]
+    conversation = allowed.structured("write_file", {"path": "a.txt", "content": "of the tenant"})["conversationId"]
     other = caller.with_token(one.tokens()["access_token"])
-    equal(other.call("list_files", conversationId=conversation)["files"], [], "another tenant's view")
+    equal(other.structured("list_files", {"conversationId": conversation})["files"], [], "another tenant's view")
     narrow = caller.with_token(one.refresh(got["refresh_token"], scope="files").json()["access_token"])
     equal(narrow.post({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_code", "arguments": {"language": "bash", "code": "true"}}}).status,
           403, "a scope that is missing")

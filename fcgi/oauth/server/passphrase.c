@@ -19,9 +19,14 @@
 #define TEXT_MAX   256
 #define DIFFERENT  5 /* characters at least */
 
-bool passphrase_is_set(int folder_fd)
+int passphrase_need(const struct settings *s, int folder_fd, struct err *e)
 {
-    return folder_fd >= 0 && faccessat(folder_fd, STORE_PASSPHRASE, F_OK, 0) == 0;
+    if (!s->access.builtin ||
+        (folder_fd >= 0 && faccessat(folder_fd, STORE_PASSPHRASE, F_OK, 0) == 0))
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "SANDCGI_OAUTH=builtin needs the operator's passphrase; set it with: sandcgi "
+                   "oauth passphrase");
 }
 
 static size_t count_different(const char *text)

@@ -1,15 +1,16 @@
 /* The operator's passphrase: what it takes to allow a client. Its Argon2id hash is kept. */
 #pragma once
 
-#include "common/base/err.h"
+#include "fcgi/settings.h"
 
 #include <stdbool.h>
 
 #define PASSPHRASE_MIN 12 /* characters */
 #define PASSPHRASE_MAX 1024
 
-/* Is one set? folder_fd: store.h; -1: the folder does not exist. */
-bool passphrase_is_set(int folder_fd);
+/* Is one set, if the authorization server is wanted? folder_fd: store.h; -1: the folder does not
+ * exist. *e says in one line what to do. */
+int passphrase_need(const struct settings *s, int folder_fd, struct err *e);
 
 /* Sets it; ERR_INVALID: it is too short, too long, or of few different characters. */
 int passphrase_set(int folder_fd, const char *text, struct err *e);

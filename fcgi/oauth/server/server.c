@@ -10,27 +10,12 @@
 #include "fcgi/http/fastcgi.h"
 #include "fcgi/oauth/server/documents.h"
 #include "fcgi/oauth/server/exchange.h"
-#include "fcgi/oauth/server/passphrase.h"
 
 #include <string.h>
 
 #define PATH_MAX_LEN 4096
 #define FOLDER       "/oauth/"
 #define WELL_KNOWN   "/.well-known/"
-
-bool oauth_is_wanted(const struct settings *s)
-{
-    return s->access.builtin;
-}
-
-int oauth_check(const struct settings *s, int folder_fd, struct err *e)
-{
-    if (!oauth_is_wanted(s) || passphrase_is_set(folder_fd))
-        return 0;
-    return err_set(e, ERR_INVALID,
-                   "SANDCGI_OAUTH=builtin needs the operator's passphrase; set it with: sandcgi "
-                   "oauth passphrase");
-}
 
 /* ---- documents about the server ---- */
 

@@ -10,12 +10,6 @@
 
 #define OAUTH_PROCESSES 2
 
-/* Is it wanted? */
-bool oauth_is_wanted(const struct settings *s);
-
-/* What a start needs: a passphrase. *e says in one line what to do. */
-int oauth_check(const struct settings *s, int folder_fd, struct err *e);
-
 /* The process: serves listen_fd (FastCGI) until SIGTERM. folder_fd: store_folder_open. Returns 0,
  * or -1 when it cannot start or the socket is unusable. */
 int oauth_main(const struct settings *s, const struct account *workers, int listen_fd,

@@ -8,7 +8,7 @@ RUN bash -c 'project=/src && . nginx/setup/page.sh && make_page /page'
 FROM debian:bookworm-slim AS build
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends autoconf automake gcc libc6-dev make pkg-config \
-      libarchive-dev libcjose-dev libcurl4-openssl-dev libfcgi-dev libjansson-dev libseccomp-dev libssl-dev >/dev/null \
+      libarchive-dev libargon2-dev libcjose-dev libcurl4-openssl-dev libfcgi-dev libjansson-dev libseccomp-dev libssl-dev >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -29,7 +29,7 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
 FROM debian:bookworm-slim AS sandcgi
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates \
-      libarchive13 libcjose0 libcurl4 libfcgi0ldbl libjansson4 libseccomp2 libssl3 >/dev/null \
+      libarchive13 libargon2-1 libcjose0 libcurl4 libfcgi0ldbl libjansson4 libseccomp2 libssl3 >/dev/null \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sandcgi
 COPY --from=build /installed /

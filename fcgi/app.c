@@ -28,7 +28,7 @@ static const char instructions[] =
 
 /* The secret is the longest run of hex digits in the file, so that nginx can include the same file.
  */
-static int read_front_secret(struct app *app, const char *path, struct err *e)
+static int secret_find(const char *path, char **out, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(SECRET_FILE_MAX);
     if (fdio_read_file(path, &text, e) < 0)
@@ -36,7 +36,7 @@ static int read_front_secret(struct app *app, const char *path, struct err *e)
     for (const char *s = buf_str(&text); *s; s++) {
         size_t len = strspn(s, "0123456789abcdef");
         if (len >= FRONT_MIN) {
-            app->front_secret = mem_strndup(s, len);
+            *out = mem_strndup(s, len);
             return 0;
         }
     }
@@ -44,15 +44,23 @@ static int read_front_secret(struct app *app, const char *path, struct err *e)
                    path, FRONT_MIN);
 }
 
-static int read_credentials(struct app *app, const struct settings *s, struct err *e)
+int front_secret_read(const struct settings *s, char **out, struct err *e)
 {
-    if (s->auth == SETTINGS_AUTH_NGINX && !*s->secret_file)
+    *out = NULL;
+    if (s->auth != SETTINGS_AUTH_NGINX)
+        return 0;
+    if (!*s->secret_file)
         return err_set(e, ERR_INVALID,
                        "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (created by start.sh); "
                        "else set SANDCGI_AUTH=token");
-    if (s->auth == SETTINGS_AUTH_NGINX)
-        return read_front_secret(app, s->secret_file, e);
-    if (app->tokens)
+    return secret_find(s->secret_file, out, e);
+}
+
+static int read_credentials(struct app *app, const struct settings *s, struct err *e)
+{
+    if (front_secret_read(s, &app->front_secret, e) < 0)
+        return -1;
+    if (app->front_secret || app->tokens)
         return 0;
     app->tokens = app->own_tokens = token_table_new(s->tokens_file, s->api_token, e);
     return app->tokens ? 0 : err_wrap(e, "SANDCGI_TOKENS_FILE");

@@ -44,6 +44,10 @@ int app_init(struct app *app, const struct settings *settings, bool http,
              const struct token_table *tokens, struct err *e);
 void app_clear(struct app *app);
 
+/* Reads the secret that nginx must send, from SANDCGI_SECRET_FILE; the caller frees it. *out is
+ * NULL with SANDCGI_AUTH=token. */
+int front_secret_read(const struct settings *s, char **out, struct err *e);
+
 /* sessions_fd (borrowed; -1: none) of all servers. */
 void app_set_sessions(struct app *app, int fd);
 

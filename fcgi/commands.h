@@ -73,6 +73,9 @@ int purge_run(char *const *words);
  */
 int token_run(char *const *words);
 
+/* "sandcgi oauth passphrase": words follow "oauth" and end with NULL. Returns the exit status. */
+int oauth_run(char *const *words);
+
 /* Prints what is wrong with the server, its engine, disk, clock and site, and what mends it; quiet:
  * only what is wrong. nginx_folder is where render.sh has put nginx's files; NULL: the default of
  * setup, if it is there. Returns the exit status: 1 when something is wrong. */

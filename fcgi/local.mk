@@ -9,6 +9,7 @@ libfront_a_SOURCES = \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
+	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
 	fcgi/http/http.c \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \
@@ -32,6 +33,22 @@ libfront_a_SOURCES = \
 	fcgi/oauth/provider.c fcgi/oauth/provider.h \
 	fcgi/oauth/resource.c fcgi/oauth/resource.h \
 	fcgi/oauth/verdicts.c fcgi/oauth/verdicts.h \
+	fcgi/oauth/server/attempts.c fcgi/oauth/server/attempts.h \
+	fcgi/oauth/server/authorize.c \
+	fcgi/oauth/server/clients.c fcgi/oauth/server/clients.h \
+	fcgi/oauth/server/command.c \
+	fcgi/oauth/server/documents.c fcgi/oauth/server/documents.h \
+	fcgi/oauth/server/exchange.c fcgi/oauth/server/exchange.h \
+	fcgi/oauth/server/form.c fcgi/oauth/server/form.h \
+	fcgi/oauth/server/grant_list.c fcgi/oauth/server/grant_list.h \
+	fcgi/oauth/server/grants.c fcgi/oauth/server/grants.h \
+	fcgi/oauth/server/page.c fcgi/oauth/server/page.h \
+	fcgi/oauth/server/passphrase.c fcgi/oauth/server/passphrase.h \
+	fcgi/oauth/server/server.c fcgi/oauth/server/server.h \
+	fcgi/oauth/server/signing_key.c fcgi/oauth/server/signing_key.h \
+	fcgi/oauth/server/store.c fcgi/oauth/server/store.h \
+	fcgi/oauth/server/tokens.c \
+	fcgi/oauth/server/uri.c fcgi/oauth/server/uri.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
 	fcgi/process/guard.c \
@@ -53,7 +70,11 @@ libfront_a_SOURCES = \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
 	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h
 # PKGLIBEXECDIR: where "make install" puts the scripts that commands execute (nginx/, runners/).
-libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
+	-DOAUTH_SOURCES='"$(srcdir)/fcgi/oauth/server"'
+OAUTH_TEXTS = fcgi/oauth/server/consent.css fcgi/oauth/server/consent.html
+EXTRA_DIST += $(OAUTH_TEXTS)
+fcgi/oauth/server/libfront_a-page.$(OBJEXT): $(OAUTH_TEXTS)
 
 bin_PROGRAMS += sandcgi
 sandcgi_SOURCES = fcgi/main.c
@@ -63,7 +84,7 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_denials tests/unit/fcgi/test_fcgi_record \
 	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
-	tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
+	tests/unit/fcgi/test_oauth_server tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
@@ -76,6 +97,7 @@ tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_oauth_server_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_oauth_tokens_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
@@ -83,9 +105,11 @@ tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens
+FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form
 tests_fuzz_fuzz_denials_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_denials_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_oauth_form_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_oauth_form_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_fcgi_record_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_fcgi_record_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)

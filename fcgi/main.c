@@ -210,6 +210,11 @@ static int run_token(void)
     return token_run(words);
 }
 
+static int run_oauth(void)
+{
+    return oauth_run(words);
+}
+
 static int run_backup(void)
 {
     return backup_run(words);
@@ -258,6 +263,8 @@ static const struct command {
     {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
      run_setup},
     {"token", NULL, "make, list and revoke tokens (token --help)", run_token},
+    {"oauth", NULL, "set the passphrase that allows clients (oauth --help; SANDCGI_OAUTH=builtin)",
+     run_oauth},
     {"backup", NULL, "write conversations to FILE.tar[.gz|.zst], or to - (--tenant T)", run_backup},
     {"restore", NULL,
      "restore conversations from a backup's file, or from - (--tenant T, --replace)", run_restore},
@@ -312,8 +319,8 @@ static const struct command *find_command(const char *name)
 /* All that follow it. */
 static bool takes_words(const struct command *c)
 {
-    return c->run_plain == run_setup || c->run_plain == run_token || c->run_plain == run_backup ||
-           c->run_plain == run_restore || c->run_plain == run_purge;
+    return c->run_plain == run_setup || c->run_plain == run_token || c->run_plain == run_oauth ||
+           c->run_plain == run_backup || c->run_plain == run_restore || c->run_plain == run_purge;
 }
 
 /* Its settings are named, or those of the program that starts it. */

@@ -60,6 +60,8 @@ const struct conf_row settings_table[] = {
      "Access tokens of OAuth, beside static ones (fcgi/oauth.md): the issuer's https:// URL, or builtin: the server issues them itself. Empty: static tokens alone."},
     {"SANDCGI_OAUTH_CHECK", CONF_STRING, FIELD(access.check), "", 0, 107, NULL, 0,
      "FastCGI socket on which nginx asks about access tokens. Mode and group as SANDCGI_LISTEN. Empty: judge.sock in the directory of SANDCGI_BROKER."},
+    {"SANDCGI_OAUTH_LISTEN", CONF_STRING, FIELD(oauth_listen), "", 0, 107, NULL, 0,
+     "FastCGI socket of the authorization server (SANDCGI_OAUTH=builtin). Mode and group as SANDCGI_LISTEN. Empty: oauth.sock in the directory of SANDCGI_BROKER."},
     {"SANDCGI_OAUTH_AUDIENCE", CONF_STRING, FIELD(access.audience), "", 0, 2048, NULL, 0,
      "What the audience (aud) of an access token must be: a URL, with all places below it, or a name. Empty: PUBLIC_BASE_URL, or /mcp below it."},
     {"SANDCGI_OAUTH_TENANT", CONF_STRING, FIELD(access.tenant), "", 0, 256, NULL, 0,
@@ -387,6 +389,11 @@ static int settings_derive(struct settings *s, struct err *e)
         free(s->events);
         s->events = mem_printf("%.*sevents.sock", slash ? (int)(slash + 1 - s->broker) : 0,
                                s->broker);
+    }
+    if (!*s->oauth_listen) {
+        free(s->oauth_listen);
+        s->oauth_listen = mem_printf("%.*soauth.sock", slash ? (int)(slash + 1 - s->broker) : 0,
+                                     s->broker);
     }
     if (!*s->sandbox_host_path) {
         free(s->sandbox_host_path);

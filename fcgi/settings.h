@@ -15,7 +15,7 @@ struct settings {
     char *old_secret, *old_secret_date;
     char *local_dirs;
     char *api_token, *tokens_file, *tokens_reload, *secret_file, *allowed_origins, *allowed_hosts;
-    char *oauth;
+    char *oauth, *oauth_listen;
     struct oauth_settings access; /* what belongs to it, read and derived */
     int auth;                     /* enum settings_auth */
     int answers;                  /* enum settings_answers */

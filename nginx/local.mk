@@ -6,6 +6,8 @@ nobase_dist_pkgdata_DATA += \
 	nginx/mcp.conf.in \
 	nginx/call.conf.in \
 	nginx/metadata.conf.in \
+	nginx/oauth.conf.in \
+	nginx/oauth_pass.conf.in \
 	nginx/page.conf.in \
 	nginx/fastcgi.conf.in \
 	nginx/types.conf.in

@@ -18,6 +18,8 @@ declare -A value=(
     [HUB]=''                           # the hub's socket, likewise; empty: GET /mcp goes to the workers, which answer 405
     [JUDGE]=''                         # the socket of sandcgi's process that judges access tokens; empty: static tokens alone
     [PUBLIC_URL]=''                    # PUBLIC_BASE_URL; with JUDGE
+    [OAUTH_BACKEND]=''                 # the authorization server's socket, likewise; empty: none (SANDCGI_OAUTH is not builtin)
+    [OAUTH_RATE]=5                     # its requests per second and address
     [SECRET_CONF]=/var/lib/sandcgi/run/front-secret.conf
     [TOKENS_FILE]=/var/lib/sandcgi/nginx/tokens.map
     [CERT]=/var/lib/sandcgi/tls/cert.pem
@@ -78,7 +80,7 @@ take_values()
 check_values()
 {
     local name
-    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE BURST CONNS STREAMS UPLOAD_CONNS; do
+    for name in HTTPS_PORT HTTP_PORT READ_TIMEOUT RATE OAUTH_RATE BURST CONNS STREAMS UPLOAD_CONNS; do
         [[ ${value[$name]} =~ ^[1-9][0-9]{0,8}$ ]] || die "$name must be a positive whole number, not '${value[$name]}'"
     done
     for name in BODY_MAX UPLOAD_MAX; do
@@ -236,6 +238,34 @@ derive_hub()
     value[HUB_IS_THERE]=${value[HUB]:+1}
 }
 
+# The documents of RFC 8414 have the issuer's path behind their names; some clients look below it.
+derive_oauth()
+{
+    local name path
+    value[OAUTH_UPSTREAM]=${value[OAUTH_BACKEND]:-${value[BACKEND]}}
+    value[OAUTH_LINE]='# No authorization server: OAUTH_BACKEND is empty.'
+    value[OAUTH_WELL_KNOWN]=
+    [[ -n ${value[OAUTH_BACKEND]} ]] || return 0
+    value[OAUTH_LINE]="include \"${value[CONF_DIR]}/oauth.conf\";"
+    for name in oauth-authorization-server openid-configuration; do
+        while read -r path; do
+            value[OAUTH_WELL_KNOWN]+="location = $path {
+    access_log off;
+    error_page 400 403 404 408 411 413 414 429 500 502 503 504 @sandcgi_oauth_error;
+    client_max_body_size 1k;
+    if (\$sandcgi_host_allowed = \"\") { return 403; }
+
+    limit_req zone=sandcgi_oauth burst=20 nodelay;
+    limit_req_status 429;
+
+    include \"${value[CONF_DIR]}/oauth_pass.conf\";
+    fastcgi_param REQUEST_URI /.well-known/$name;
+}"$'\n'
+        done < <(printf '%s\n' "/.well-known/$name${value[PREFIX]}" "${value[PREFIX]}/.well-known/$name" | sort -u)
+    done
+    value[OAUTH_WELL_KNOWN]=${value[OAUTH_WELL_KNOWN]%$'\n'}
+}
+
 # Access tokens of OAuth, and the metadata that lead clients to their issuer. Below PREFIX the metadata are at both places: the
 # path stands behind the well-known part, and where an outer web server takes it away it stands before.
 derive_judge()
@@ -289,6 +319,7 @@ derive_values()
     derive_page
     derive_hub
     derive_judge
+    derive_oauth
     derive_conns
     derive_uploads
     derive_signed

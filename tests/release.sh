@@ -4,7 +4,7 @@ set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly top
-readonly packages=build-essential,debhelper,autoconf,automake,pkgconf,libarchive-dev,libcjose-dev,libcmocka-dev,libcurl4-openssl-dev,libfcgi-dev,libjansson-dev,libseccomp-dev,libssl-dev,systemd-dev,python3,procps,openssl,ca-certificates,file,git
+readonly packages=build-essential,debhelper,autoconf,automake,pkgconf,libarchive-dev,libargon2-dev,libcjose-dev,libcmocka-dev,libcurl4-openssl-dev,libfcgi-dev,libjansson-dev,libseccomp-dev,libssl-dev,systemd-dev,python3,procps,openssl,ca-certificates,file,git
 
 usage() {
     cat <<'END'

@@ -80,18 +80,39 @@ void b64_encode(const void *data, size_t len, struct buf *out)
     buf_grew(out, B64_ENCODED_LEN(len));
 }
 
+/* Of "ab+/==" the text "ab-_". */
+void b64url_encode(const void *data, size_t len, struct buf *out)
+{
+    size_t start = out->len;
+
+    b64_encode(data, len, out);
+    if (!buf_ok(out))
+        return;
+    for (char *s = out->data + start; len > 0 && *s; s++) {
+        if (*s == '+')
+            *s = '-';
+        else if (*s == '/')
+            *s = '_';
+        else if (*s == '=') {
+            out->len = (size_t)(s - out->data);
+            *s = '\0';
+            return;
+        }
+    }
+}
+
 int b64url_decode(const char *text, size_t len, struct buf *out)
 {
-    AUTO_BUF struct buf padded = BUF_INIT(len + 3);
+    AUTO_BUF struct buf plain = BUF_INIT(len + 4);
 
-    if (len % 4 == 1)
-        return -1;
     for (size_t i = 0; i < len; i++) {
-        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
+        char c = text[i];
+        if (c == '+' || c == '/' || c == '=')
             return -1;
-        buf_add_char(&padded, (char)(text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i]));
+        buf_add_char(&plain, (char)(c == '-' ? '+' : c == '_' ? '/' : c));
     }
-    while (padded.len % 4 != 0)
-        buf_add_char(&padded, '=');
-    return b64_decode(buf_str(&padded), padded.len, out);
+    while (plain.len % 4 != 0)
+        buf_add_char(&plain, '=');
+    return buf_ok(&plain) && b64_decode(buf_str(&plain), plain.len, out) == 0 && buf_ok(out) ? 0
+                                                                                             : -1;
 }

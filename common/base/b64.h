@@ -17,5 +17,6 @@
 int b64_decode(const char *text, size_t len, struct buf *out);
 void b64_encode(const void *data, size_t len, struct buf *out);
 
-/* The same as base64url (section 5) without padding, as JOSE has it. */
+/* The same with the letters of URLs (section 5: - and _), and without padding. */
 int b64url_decode(const char *text, size_t len, struct buf *out);
+void b64url_encode(const void *data, size_t len, struct buf *out);

@@ -9,6 +9,7 @@ libbase_a_SOURCES = \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf.h \
 	common/base/crypto.c common/base/crypto.h \
+	common/base/embed.h \
 	common/base/err.c common/base/err.h \
 	common/base/fdio.c common/base/fdio.h \
 	common/base/glob.c common/base/glob.h \

@@ -142,7 +142,7 @@ static CURLcode set_options(struct fetch *f, const char *url)
         CURLoption option;
         long value;
     } numbers[] = {
-        {CURLOPT_FOLLOWLOCATION, 1},
+        {CURLOPT_FOLLOWLOCATION, !f->limits->no_redirects},
         {CURLOPT_MAXREDIRS, FETCH_REDIRECTS_MAX},
         {CURLOPT_FAILONERROR, 1},
         {CURLOPT_NOSIGNAL, 1},

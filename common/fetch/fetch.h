@@ -6,6 +6,7 @@
 
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ int fetch_name_of_url(const char *url, char out[FETCH_NAME_MAX + 1]);
 struct fetch_limits {
     uint64_t max_bytes;
     int64_t timeout_ms;
+    bool no_redirects;   /* an answer that leads elsewhere is a failure */
     const char *ca_file; /* NULL: the certificates that the system trusts */
     /* Called every second by fetch_in_process: -1 with *e ends it; may be NULL. */
     int (*go_on)(void *ctx, struct err *e);

@@ -27,7 +27,8 @@
 #define MEMORY_MAX  (512u << 20)
 #define OPEN_MAX_FD 64
 
-/* ---- the process: reads "MAX_BYTES TIMEOUT_MS URL"; writes "KIND ERRNO TEXT" or "ok" ---- */
+/* ---- the process: reads "MAX_BYTES TIMEOUT_MS NO_REDIRECTS URL"; writes "KIND ERRNO TEXT" or "ok"
+ * ---- */
 
 int fetch_process_enter(uint64_t max_bytes, struct err *e)
 {
@@ -50,18 +51,20 @@ int fetch_process_enter(uint64_t max_bytes, struct err *e)
 static const char *read_task(struct buf *text, struct fetch_limits *limits, struct err *e)
 {
     char *rest = NULL;
-    uint64_t timeout;
+    uint64_t timeout, no_redirects;
 
     if (fdio_read_to_end(STDIN_FILENO, text, e) < 0)
         return NULL;
     char *max = text->len ? strtok_r(text->data, " ", &rest) : NULL;
     char *ms = max ? strtok_r(NULL, " ", &rest) : NULL;
-    if (!ms || parse_u64(max, 0, INT64_MAX, &limits->max_bytes) < 0 ||
-        parse_u64(ms, 1, INT32_MAX, &timeout) < 0) {
+    char *stay = ms ? strtok_r(NULL, " ", &rest) : NULL;
+    if (!stay || parse_u64(max, 0, INT64_MAX, &limits->max_bytes) < 0 ||
+        parse_u64(ms, 1, INT32_MAX, &timeout) < 0 || parse_u64(stay, 0, 1, &no_redirects) < 0) {
         err_set(e, ERR_INTERNAL, "fetch: no task given");
         return NULL;
     }
     limits->timeout_ms = (int64_t)timeout;
+    limits->no_redirects = no_redirects;
     return rest;
 }
 
@@ -131,8 +134,8 @@ static int process_await(int fd, int caller_fd, const struct fetch_limits *limit
 static int process_talk(int fd, int caller_fd, const char *url, const struct fetch_limits *limits,
                         struct buf *out, struct err *e)
 {
-    AUTO_FREE char *task = mem_printf("%" PRIu64 " %" PRId64 " %s", limits->max_bytes,
-                                      limits->timeout_ms, url);
+    AUTO_FREE char *task = mem_printf("%" PRIu64 " %" PRId64 " %d %s", limits->max_bytes,
+                                      limits->timeout_ms, limits->no_redirects, url);
 
     if (fdio_write_all(fd, task, strlen(task), e) < 0)
         return -1;

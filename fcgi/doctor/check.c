@@ -7,8 +7,11 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "fcgi/app.h"
+#include "fcgi/oauth/server/passphrase.h"
+#include "fcgi/oauth/server/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +96,8 @@ static void check_sockets(const struct settings *s, struct findings *out)
     check_socket("SANDCGI_BROKER", s->broker, out);
     check_socket("SANDCGI_HUB", s->hub, out);
     check_socket("SANDCGI_METRICS", s->metrics, out);
+    if (s->access.builtin)
+        check_socket("SANDCGI_OAUTH_LISTEN", s->oauth_listen, out);
     check_socket("SANDCGI_LOG", s->log_file, out);
     if (*s->hub)
         check_socket("SANDCGI_EVENTS", s->events, out);
@@ -154,6 +159,17 @@ static void check_files(const struct settings *s, const char *config_path, struc
         check_tokens(s, out);
 }
 
+/* The folder is made by the first start, or with the passphrase. */
+static void check_oauth(const struct settings *s, struct findings *out)
+{
+    AUTO_FREE char *path = mem_printf("%s/" STORE_FOLDER, s->sandbox_root);
+    AUTO_FD int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct err e = ERR_INIT;
+
+    if (passphrase_need(s, folder, &e) < 0)
+        add_wrong(out, &e);
+}
+
 /* ---- images ---- */
 
 static void add_languages(const struct engine_runners *list, struct buf *out)
@@ -211,6 +227,7 @@ void check_machine(const struct settings *s, const char *config_path, struct fin
     check_user(s, out);
     check_sockets(s, out);
     check_files(s, config_path, out);
+    check_oauth(s, out);
 }
 
 void check_settings(const struct settings *s, const char *config_path, struct findings *out)

@@ -10,6 +10,8 @@
 #include "common/base/metrics.h"
 #include "common/base/parse.h"
 #include "fcgi/doctor/check.h"
+#include "fcgi/oauth/server/passphrase.h"
+#include "fcgi/oauth/server/store.h"
 #include "fcgi/process/master.h"
 
 #include <errno.h>
@@ -39,7 +41,7 @@ struct guard {
     char program[PATH_MAX]; /* as it was named at the start: another one may lie there later */
     struct account workers;
     struct server_sockets sockets;
-    int sessions_fd, signal_fd;
+    int sessions_fd, oauth_fd, signal_fd;
     sigset_t mask; /* of the children */
     pid_t master;  /* 0: none runs */
     int64_t started_ms;
@@ -199,6 +201,7 @@ static void master_start(struct guard *g)
                                          .workers = g->workers,
                                          .sockets = &g->sockets,
                                          .sessions_fd = g->sessions_fd,
+                                         .oauth_fd = g->oauth_fd,
                                          .signal_fd = g->signal_fd,
                                          .mask = g->mask};
     pid_t pid = fork();
@@ -316,6 +319,9 @@ static int guard_open(struct guard *g, struct err *e)
         return -1;
     if ((g->sessions_fd = sessions_dir_open(s, &g->workers, e)) < 0)
         return -1;
+    if (s->access.builtin && ((g->oauth_fd = store_folder_open(s, &g->workers, e)) < 0 ||
+                              passphrase_need(s, g->oauth_fd, e) < 0))
+        return -1;
     if (server_sockets_open(&g->sockets, s, &g->workers, e) < 0)
         return -1;
     if (*s->log_file && log_open(s->log_file, e) < 0)
@@ -359,6 +365,7 @@ int serve_run(const char *config_path)
     struct guard g = {.config_path = config_path,
                       .sockets = SERVER_SOCKETS_INIT,
                       .sessions_fd = -1,
+                      .oauth_fd = -1,
                       .signal_fd = -1,
                       .start_at = deadline_in_ms(0)};
 
@@ -386,6 +393,7 @@ int serve_run(const char *config_path)
         guard_loop(&g);
     server_sockets_close(&g.sockets);
     auto_close_fd(&g.sessions_fd);
+    auto_close_fd(&g.oauth_fd);
     auto_close_fd(&g.signal_fd);
     settings_clear(g.settings);
     free(g.settings);

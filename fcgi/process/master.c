@@ -12,6 +12,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/hub/hub_stream.h"
 #include "fcgi/oauth/judge_serve.h"
+#include "fcgi/oauth/server/server.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -35,9 +36,9 @@
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
 
-enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_JUDGE };
+enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_JUDGE, ROLE_OAUTH };
 
-static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "judge"};
+static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "judge", "oauth"};
 
 /* The other sockets are closed: a worker could take connections of others from them. */
 #define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT | 1u << SOCKET_ASKS_OUT)
@@ -46,13 +47,14 @@ static const unsigned kept_sockets[] = {
     [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI,
     [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_CONNS_OUT,
     [ROLE_JUDGE] = 1u << SOCKET_JUDGE | 1u << SOCKET_ASKS_IN,
+    [ROLE_OAUTH] = 1u << SOCKET_OAUTH,
     [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB | 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
 };
 
 /* Where nobody is answered any more when the server ends and one of these has. */
 static const enum server_socket served_socket[] = {
     [ROLE_BROKER] = SOCKET_CONNS_IN, [ROLE_WORKER] = SOCKET_FASTCGI, [ROLE_HUB] = SOCKET_HUB,
-    [ROLE_METRICS] = SOCKET_METRICS, [ROLE_JUDGE] = SOCKET_JUDGE,
+    [ROLE_METRICS] = SOCKET_METRICS, [ROLE_JUDGE] = SOCKET_JUDGE,    [ROLE_OAUTH] = SOCKET_OAUTH,
 };
 
 /* One child that is to run. */
@@ -69,7 +71,7 @@ struct master {
     struct settings *settings;
     struct account workers;
     struct server_sockets sockets;
-    int sessions_fd, signal_fd;
+    int sessions_fd, oauth_fd, signal_fd;
     struct token_table *tokens; /* for SANDCGI_AUTH=token; else NULL */
     struct deadline look_at_tokens;
     int wake_fd; /* eventfd: a call has begun or ended while the master did not look */
@@ -151,6 +153,8 @@ static int role_main(struct master *m, const struct child_slot *slot, struct err
                             fds[SOCKET_CONNS_OUT], e);
     case ROLE_JUDGE:
         return judge_main(m->settings, &m->workers, fds[SOCKET_JUDGE], fds[SOCKET_ASKS_IN], e);
+    case ROLE_OAUTH:
+        return oauth_main(m->settings, &m->workers, fds[SOCKET_OAUTH], m->oauth_fd, e);
     default:
         return front_main(m, slot, e);
     }
@@ -169,6 +173,8 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
         if (!(kept_sockets[slot->role] & 1u << i))
             auto_close_fd(&m->sockets.fds[i]);
     auto_close_fd(&m->signal_fd);
+    if (slot->role != ROLE_OAUTH)
+        auto_close_fd(&m->oauth_fd);
     if (slot->role != ROLE_WORKER && slot->role != ROLE_HUB) {
         auto_close_fd(&m->sessions_fd);
         token_table_free(TAKE_PTR(m->tokens));
@@ -291,19 +297,23 @@ static void master_leave(struct master *m)
 
 static void slots_make(struct master *m)
 {
-    const bool wanted[] = {[ROLE_BROKER] = true,
-                           [ROLE_HUB] = m->sockets.fds[SOCKET_HUB] >= 0,
-                           [ROLE_METRICS] = m->sockets.fds[SOCKET_METRICS] >= 0,
-                           [ROLE_JUDGE] = m->sockets.fds[SOCKET_JUDGE] >= 0};
+    const size_t wanted[] = {[ROLE_BROKER] = 1,
+                             [ROLE_HUB] = m->sockets.fds[SOCKET_HUB] >= 0,
+                             [ROLE_METRICS] = m->sockets.fds[SOCKET_METRICS] >= 0,
+                             [ROLE_JUDGE] = m->sockets.fds[SOCKET_JUDGE] >= 0,
+                             [ROLE_OAUTH] = m->sockets.fds[SOCKET_OAUTH] >= 0 ? OAUTH_PROCESSES
+                                                                              : 0};
 
-    m->first_worker = 1u + wanted[ROLE_HUB] + wanted[ROLE_METRICS] + wanted[ROLE_JUDGE];
+    m->first_worker = 0;
+    for (size_t role = 0; role < ARRAY_LEN(wanted); role++)
+        m->first_worker += wanted[role];
     m->n_slots = m->first_worker + m->settings->workers + m->settings->max_calls;
     m->calls = calls_new(m->n_slots - m->first_worker);
     m->slots = mem_array(m->n_slots, sizeof *m->slots);
     for (size_t i = 0; i < m->n_slots; i++)
         m->slots[i] = (struct child_slot){.role = ROLE_WORKER, .start_at = DEADLINE_NEVER};
     for (size_t role = 0, i = 0; role < ARRAY_LEN(wanted); role++)
-        if (wanted[role])
+        for (size_t n = 0; n < wanted[role]; n++)
             m->slots[i++] = (struct child_slot){.role = (enum role)role,
                                                 .start_at = deadline_in_ms(0)};
 }
@@ -440,6 +450,7 @@ void master_run(const struct master_config *config)
                        .workers = config->workers,
                        .sockets = *config->sockets,
                        .sessions_fd = config->sessions_fd,
+                       .oauth_fd = config->oauth_fd,
                        .signal_fd = config->signal_fd,
                        .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                        .children_mask = config->mask,

@@ -12,6 +12,7 @@ struct master_config {
     struct account workers;
     const struct server_sockets *sockets;
     int sessions_fd;
+    int oauth_fd;  /* folder of the authorization server; -1: there is none */
     int signal_fd; /* of SIGCHLD, SIGTERM, SIGINT and SIGHUP (signalfd) */
     sigset_t mask; /* of the children */
 };

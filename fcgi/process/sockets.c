@@ -20,6 +20,7 @@ const char *const server_socket_names[N_SOCKETS] = {
     [SOCKET_EVENTS] = "events",
     [SOCKET_METRICS] = "metrics",
     [SOCKET_JUDGE] = "judge",
+    [SOCKET_OAUTH] = "oauth",
     [SOCKET_CONNS_IN] = "conns_in",
     [SOCKET_CONNS_OUT] = "conns_out",
     [SOCKET_EVENTS_IN] = "events_in",
@@ -44,6 +45,8 @@ static const char *address_of(enum server_socket which, const struct settings *s
         return s->metrics;
     case SOCKET_JUDGE:
         return *s->oauth ? s->access.check : "";
+    case SOCKET_OAUTH:
+        return s->access.builtin ? s->oauth_listen : "";
     default:
         return NULL;
     }
@@ -51,9 +54,9 @@ static const char *address_of(enum server_socket which, const struct settings *s
 
 static const char *setting_of(enum server_socket which)
 {
-    static const char *const settings[] = {"SANDCGI_LISTEN",  "SANDCGI_BROKER",
-                                           "SANDCGI_HUB",     "SANDCGI_EVENTS",
-                                           "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK"};
+    static const char *const settings[] = {
+        "SANDCGI_LISTEN",  "SANDCGI_BROKER",      "SANDCGI_HUB",         "SANDCGI_EVENTS",
+        "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK", "SANDCGI_OAUTH_LISTEN"};
 
     return settings[which];
 }

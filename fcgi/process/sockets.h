@@ -6,9 +6,9 @@
 
 #include "fcgi/process/resources.h"
 
-/* SOCKET_HUB, SOCKET_EVENTS: -1 without a hub; SOCKET_METRICS, SOCKET_JUDGE: likewise. …_IN and
- * …_OUT are pairs, on which workers and hub send: connections to the broker, events to the hub,
- * connections to the process that judges access tokens. */
+/* SOCKET_HUB, SOCKET_EVENTS: -1 without a hub; SOCKET_METRICS, SOCKET_JUDGE, SOCKET_OAUTH:
+ * likewise. …_IN and …_OUT are pairs, on which workers and hub send: connections to the broker,
+ * events to the hub, connections to the process that judges access tokens. */
 enum server_socket {
     SOCKET_FASTCGI,
     SOCKET_BROKER,
@@ -16,6 +16,7 @@ enum server_socket {
     SOCKET_EVENTS,
     SOCKET_METRICS,
     SOCKET_JUDGE,
+    SOCKET_OAUTH,
     SOCKET_CONNS_IN,
     SOCKET_CONNS_OUT,
     SOCKET_EVENTS_IN,
@@ -31,7 +32,7 @@ struct server_sockets {
 };
 
 #define SERVER_SOCKETS_INIT                                                                        \
-    ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
+    ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
 
 /* The name of a socket in SANDCGI_HANDOVER. */
 extern const char *const server_socket_names[N_SOCKETS];

@@ -8,9 +8,13 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/rpc/json.h"
+#include "fcgi/oauth/server/grant_list.h"
+#include "fcgi/oauth/server/store.h"
 #include "fcgi/tokens/token_edit.h"
 #include "fcgi/tokens/token_table.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ACT_ADD      0 /* of acts */
 #define EXIT_WORDS   2
 #define EXIT_UNTOLD  3
 #define DAY_S        86400
@@ -31,6 +36,7 @@ static const char usage[] =
     "\n"
     "add prints a new token, once: the file holds its hash. Calls that run are not ended by "
     "revoke.\n"
+    "With SANDCGI_OAUTH=builtin list and revoke concern what OAuth clients were allowed, too.\n"
     "\n"
     "  --tenant NAME     owner of conversations and files; of add: default\n"
     "  --expires WHEN    2027-01-31 (its beginning, UTC), 90d, 12h or 30m; without it: never\n"
@@ -50,7 +56,8 @@ struct order {
     const char *act, *tenant, *expires, *scope, *file, *reload, *config, *id;
     bool from_stdin, as_json, no_reload;
     bool by_server; /* the server itself reads the file */
-    char *path;     /* of the file, without links */
+    char *path;     /* of the file, without links; NULL: there is none, but grants */
+    int grants_fd;  /* folder of the authorization server; -1: there is none */
     struct settings settings;
     bool has_settings;
 };
@@ -189,6 +196,29 @@ static int run_add(const struct order *o, struct err *e)
 
 /* ---- revoke ---- */
 
+/* Returns how many there were, or -1. */
+static int revoke_grants(const struct order *o, struct err *e)
+{
+    json_t *row;
+    size_t i;
+
+    if (o->grants_fd < 0)
+        return 0;
+    json_auto_t *gone = grant_list_revoke(o->grants_fd, o->id, o->tenant, e);
+    if (!gone)
+        return -1;
+    json_array_foreach(gone, i, row)
+    {
+        const char *id = json_get_string(row, "id"), *tenant = json_get_string(row, "tenant");
+        const struct log_field fields[] = {{.name = "audit", .text = "oauth-revoke"},
+                                           {.name = "tenant", .text = tenant},
+                                           {.name = "grant", .text = id}};
+        log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "grant revoked");
+        fprintf(stderr, "sandcgi: grant %s of tenant %s is revoked\n", id, tenant);
+    }
+    return (int)json_array_size(gone);
+}
+
 /* Is the token meant by the words? */
 static bool is_meant(const void *ctx, const struct token *t)
 {
@@ -199,10 +229,13 @@ static bool is_meant(const void *ctx, const struct token *t)
 
 static int run_revoke(const struct order *o, struct err *e)
 {
-    struct token_list gone;
-    bool changed;
+    struct token_list gone = {0};
+    bool changed = false;
+    int n = revoke_grants(o, e);
 
-    if (token_edit(o->path, NULL, is_meant, o, &gone, &changed, e) < 0)
+    if (n < 0)
+        return -1;
+    if (o->path && token_edit(o->path, NULL, is_meant, o, &gone, &changed, e) < 0)
         return -1;
     for (size_t i = 0; i < gone.n; i++) {
         audit(o, "token-revoke", &gone.items[i]);
@@ -210,10 +243,10 @@ static int run_revoke(const struct order *o, struct err *e)
                 gone.items[i].tenant, o->path);
     }
     token_list_clear(&gone);
-    if (!changed)
+    if (!changed && n == 0)
         return err_set(e, ERR_NOT_FOUND, "%s has no token with this %s; see: sandcgi token list",
-                       o->path, o->id ? "id" : "tenant");
-    return tell_nginx(o);
+                       o->path ? o->path : "the server", o->id ? "id" : "tenant");
+    return changed ? tell_nginx(o) : 0;
 }
 
 /* ---- list ---- */
@@ -247,6 +280,25 @@ static void print_table(const struct token_list *list)
     }
 }
 
+static void print_grants(const json_t *grants)
+{
+    char made[32], expires[32];
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(grants, i, row)
+    {
+        const json_t *client = json_object_get(row, "client");
+        char scopes[SCOPE_TEXT_MAX];
+        scopes_format(scopes_parse(json_get_string(row, "scope")), scopes);
+        day_text(json_get_integer(row, "createdAt", 0), "-", made);
+        day_text(json_get_integer(row, "expiresAt", 0), "-", expires);
+        printf("%-12s  %-20s  %-17s  %-16s  %s (OAuth: %s, %s)\n", json_get_string(row, "id"),
+               json_get_string(row, "tenant"), scopes, made, expires,
+               json_get_string(client, "name"), json_get_string(client, "place"));
+    }
+}
+
 static json_t *scopes_json(unsigned scopes)
 {
     json_t *array = json_array();
@@ -258,9 +310,11 @@ static json_t *scopes_json(unsigned scopes)
     return array;
 }
 
-static void print_json(const struct token_list *list)
+static void print_json(const struct token_list *list, const json_t *grants)
 {
     json_auto_t *array = json_array();
+    json_t *row;
+    size_t n;
 
     for (size_t i = 0; i < list->n; i++) {
         const struct token *t = &list->items[i];
@@ -271,6 +325,13 @@ static void print_json(const struct token_list *list)
                              t->expires_s ? json_integer(t->expires_s) : json_null(), "expired",
                              t->expires_s && t->expires_s < clock_unix_s(), "storedAsIs", t->own));
     }
+    json_array_foreach(grants, n, row)
+    {
+        json_object_set_new(row, "scopes",
+                            scopes_json(scopes_parse(json_get_string(row, "scope"))));
+        json_object_del(row, "scope");
+        json_array_append(array, row);
+    }
     json_dumpf(array, stdout, JSON_INDENT(2));
     putchar('\n');
 }
@@ -278,8 +339,10 @@ static void print_json(const struct token_list *list)
 static int run_list(const struct order *o, struct err *e)
 {
     struct token_list list = {0};
+    json_auto_t *grants = o->grants_fd < 0 ? json_array() : grant_list(o->grants_fd, o->tenant, e);
 
-    if (access(o->path, F_OK) == 0 && token_list_read(o->path, &list, e) < 0)
+    if (!grants ||
+        (o->path && access(o->path, F_OK) == 0 && token_list_read(o->path, &list, e) < 0))
         return -1;
     size_t all = list.n;
     list.n = 0;
@@ -287,10 +350,15 @@ static int run_list(const struct order *o, struct err *e)
         if (!o->tenant || strcmp(list.items[i].tenant, o->tenant) == 0)
             list.items[list.n++] = list.items[i];
     if (o->as_json)
-        print_json(&list);
-    else
+        print_json(&list, grants);
+    else {
         print_table(&list);
-    fprintf(stderr, "sandcgi: %zu tokens in %s\n", list.n, o->path);
+        print_grants(grants);
+    }
+    if (o->path)
+        fprintf(stderr, "sandcgi: %zu tokens in %s\n", list.n, o->path);
+    if (o->grants_fd >= 0)
+        fprintf(stderr, "sandcgi: %zu grants of OAuth clients\n", json_array_size(grants));
     token_list_clear(&list);
     return 0;
 }
@@ -350,7 +418,7 @@ static int take_option(struct order *o, int option)
 }
 
 /* The file, and what goes with it, from the words or from the settings. */
-static int find_file(struct order *o, struct err *e)
+static int find_file(struct order *o, size_t act, struct err *e)
 {
     if (!o->file) {
         if (settings_load(&o->settings, o->config, e) < 0)
@@ -359,8 +427,13 @@ static int find_file(struct order *o, struct err *e)
         o->file = o->settings.tokens_file;
         o->by_server = o->settings.auth == SETTINGS_AUTH_TOKEN;
         log_follow(&o->settings);
+        AUTO_FREE char *folder = mem_printf("%s/" STORE_FOLDER, o->settings.sandbox_root);
+        if (o->settings.access.builtin)
+            o->grants_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     log_set_role("token");
+    if (!*o->file && o->grants_fd >= 0 && act != ACT_ADD)
+        return 0;
     if (!*o->file)
         return err_set(e, ERR_INVALID,
                        "SANDCGI_TOKENS_FILE is not set; set it to the file that nginx includes "
@@ -379,13 +452,14 @@ static const struct {
 static int run_order(struct order *o, size_t act)
 {
     struct err e = ERR_INIT;
-    int status = find_file(o, &e);
+    int status = find_file(o, act, &e);
 
     if (status == 0)
         status = acts[act].run(o, &e);
     if (status < 0)
         fprintf(stderr, "sandcgi: %s\n", e.text);
     free(o->path);
+    auto_close_fd(&o->grants_fd);
     if (o->has_settings)
         settings_clear(&o->settings);
     return status < 0 ? 1 : status;
@@ -393,7 +467,7 @@ static int run_order(struct order *o, size_t act)
 
 int token_run(char *const *words)
 {
-    struct order o = {.config = settings_default_file()};
+    struct order o = {.config = settings_default_file(), .grants_fd = -1};
     int n = 0, option, end;
     size_t act = 0;
 

@@ -14,6 +14,7 @@ libcurl4-openssl-dev library libcurl
 libssl-dev        library libcrypto
 libjansson-dev    library jansson
 libarchive-dev    library libarchive
+libargon2-dev     library libargon2
 libcjose-dev      library cjose
 libseccomp-dev    library libseccomp
 nginx-light       command nginx

@@ -59,6 +59,13 @@ socket_for_nginx()
     printf '%s' "$1"
 }
 
+# The authorization server's socket as nginx writes it; empty: there is none.
+oauth_backend()
+{
+    [[ $(setting SANDCGI_OAUTH '') == builtin ]] || return 0
+    socket_for_nginx "$(setting SANDCGI_OAUTH_LISTEN "${SANDCGI_BROKER%/*}/oauth.sock")"
+}
+
 # The socket of the process that judges access tokens; empty: static tokens alone.
 judge_for_nginx()
 {
@@ -85,6 +92,7 @@ render_site()
     "$project/nginx/render.sh" "$folder" \
         SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$(socket_for_nginx "$SANDCGI_LISTEN")" HUB="$(socket_for_nginx "$SANDCGI_HUB")" \
         JUDGE="$(judge_for_nginx)" PUBLIC_URL="$PUBLIC_BASE_URL" \
+        OAUTH_BACKEND="$(oauth_backend)" \
         READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" \
         BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" \
         RATE="$(setting NGINX_RATE 50)" BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \

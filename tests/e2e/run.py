@@ -58,6 +58,7 @@ MODULES = (
     "soak",
     "toolsets",
     "tenants",
+    "oauth",
     "profiles",
     "sandboxes",
     "archives",

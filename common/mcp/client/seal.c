@@ -14,46 +14,6 @@
 #define KEY_MIN   32
 #define VALUE_MAX (MCP_SEALED_MAX / 4 * 3 - 256)
 
-/* ---- base64url without padding ---- */
-
-static void url_encode(const void *data, size_t len, struct buf *out)
-{
-    size_t start = out->len;
-
-    b64_encode(data, len, out);
-    if (!buf_ok(out))
-        return;
-    for (char *s = out->data + start; *s; s++) {
-        if (*s == '+')
-            *s = '-';
-        else if (*s == '/')
-            *s = '_';
-        else if (*s == '=') {
-            out->len = (size_t)(s - out->data);
-            *s = '\0';
-            return;
-        }
-    }
-}
-
-static int url_decode(const char *text, size_t len, struct buf *out)
-{
-    AUTO_BUF struct buf plain = BUF_INIT(len + 4);
-
-    for (size_t i = 0; i < len; i++) {
-        char c = text[i];
-        if (c == '+' || c == '/' || c == '=')
-            return -1;
-        buf_add_char(&plain, (char)(c == '-' ? '+' : c == '_' ? '/' : c));
-    }
-    while (plain.len % 4 != 0)
-        buf_add_char(&plain, '=');
-    return buf_ok(&plain) && b64_decode(buf_str(&plain), plain.len, out) == 0 && buf_ok(out) ? 0
-                                                                                             : -1;
-}
-
-/* ---- the seal ---- */
-
 static int sign(const struct mcp_server *server, const struct mcp_seal_bind *b, const char *text,
                 size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
 {
@@ -87,7 +47,7 @@ char *mcp_seal(const struct mcp_server *server, const struct mcp_seal_bind *bind
     json_object_set_new(frame, "exp", json_integer(clock_unix_s() + MCP_SEAL_LIFE_S));
     json_write(frame, &plain);
     buf_add_str(&out, HEAD);
-    url_encode(plain.data, plain.len, &out);
+    b64url_encode(plain.data, plain.len, &out);
     if (!buf_ok(&plain) || !buf_ok(&out)) {
         err_set(e, ERR_LIMIT, "the state of a call may have %u bytes", VALUE_MAX);
         return NULL;
@@ -95,7 +55,7 @@ char *mcp_seal(const struct mcp_server *server, const struct mcp_seal_bind *bind
     if (sign(server, bind, out.data, out.len, mac, e) < 0)
         return NULL;
     buf_add_char(&out, '.');
-    url_encode(mac, sizeof mac, &out);
+    b64url_encode(mac, sizeof mac, &out);
     return buf_take(&out);
 }
 
@@ -110,7 +70,7 @@ static int check_seal(const struct mcp_server *server, const struct mcp_seal_bin
     size_t covered = dot ? (size_t)(dot - sealed) : 0;
 
     if (len > MCP_SEALED_MAX || covered < strlen(HEAD) || memcmp(sealed, HEAD, strlen(HEAD)) != 0 ||
-        url_decode(dot + 1, len - covered - 1, &theirs) < 0 ||
+        b64url_decode(dot + 1, len - covered - 1, &theirs) < 0 ||
         sign(server, bind, sealed, covered, ours, &e) < 0 ||
         !crypto_equal(ours, sizeof ours, buf_str(&theirs), theirs.len))
         return -1;
@@ -126,7 +86,7 @@ json_t *mcp_unseal(const struct mcp_server *server, const struct mcp_seal_bind *
     struct err ignored = ERR_INIT;
 
     if (check_seal(server, bind, sealed, len, &covered) == 0 &&
-        url_decode(sealed + strlen(HEAD), covered - strlen(HEAD), &plain) == 0) {
+        b64url_decode(sealed + strlen(HEAD), covered - strlen(HEAD), &plain) == 0) {
         json_auto_t *frame = json_parse(buf_str(&plain), plain.len, JSON_MAX_DEPTH + 4, &ignored);
         json_t *value = json_object_get(frame, "p");
         if (value && json_get_integer(frame, "exp", 0) >= clock_unix_s())

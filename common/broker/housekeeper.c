@@ -1,7 +1,7 @@
 #include "config.h"
 
-#include "common/broker/housekeeper.h"
 #include "common/broker/host_watch.h"
+#include "common/broker/housekeeper.h"
 #include "common/broker/limits_probe.h"
 #include "common/broker/network_probe.h"
 
@@ -55,7 +55,7 @@ struct housekeeper {
     int watch_fd; /* the engine's image events; -1: not connected */
     struct deadline next_sweep;
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
-    struct deadline next_list; /* never: the list is fresh */
+    struct deadline next_list;     /* never: the list is fresh */
     struct engine_runners runners; /* of the latest list */
     bool engine_is_lost;
     struct host_watch host;

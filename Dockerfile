@@ -22,6 +22,9 @@ RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends nginx-light >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /installed/usr/share/sandcgi/page /usr/share/sandcgi/page
+# What its configuration is made from, by the server's container: when an upgrade changes it, Compose starts nginx anew.
+COPY --from=build /installed/usr/share/sandcgi/nginx /usr/share/sandcgi/nginx
+COPY --from=build /installed/usr/libexec/sandcgi/nginx /usr/libexec/sandcgi/nginx
 ENTRYPOINT ["nginx", "-c", "/etc/sandcgi/nginx/container.conf", "-g", "daemon off;"]
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
     CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]

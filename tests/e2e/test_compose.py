@@ -157,7 +157,7 @@ def _sdk_session(project):
     contains(done.stdout, "ok ")
 
 
-@test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart; down leaves nothing",
+@test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart and with containers made anew; down leaves nothing",
       timeout=1800)
 def _():
     project = _Project()
@@ -183,12 +183,16 @@ def _():
     stream.wait_for("notifications/progress", 2)
     check(not stream.closed.is_set(), "the progress came with the answer")
     equal(stream.result()["result"]["structuredContent"]["stdout"], "one\ntwo\n")
-    project.do("restart", "-t", "30")
-    project.wait_healthy()
-    again = project.client()
-    equal((again.token, again.download(link).body), (client.token, b"hi"), "after the restart")
-    again.conversation = client.conversation
-    equal(again.run("cat a.txt", "bash")["stdout"], "hi")
+    templates = project.do("exec", "-T", "nginx", "sh", "-c", "cat /usr/share/sandcgi/nginx/*.in | cksum")
+    equal(templates, subprocess.run("cat nginx/*.in | cksum", shell=True, cwd=project.folder, capture_output=True, text=True, check=True).stdout,
+          "the image of nginx changes with the templates")
+    for again in (("restart", "-t", "30"), ("up", "-d", "--force-recreate", "-t", "30")):  # the latter as after an upgrade
+        project.do(*again)
+        project.wait_healthy()
+        later = project.client()
+        equal((later.token, later.download(link).body), (client.token, b"hi"), again)
+        later.conversation = client.conversation
+        equal(later.run("cat a.txt", "bash")["stdout"], "hi", again)
     check(project.left(), "nothing of the project is found while it runs")
     wait_until(project.server_containers, 60, "a container of the server is found while it runs")
     project.do("down", "-v", "-t", "20")

@@ -1,5 +1,5 @@
-"""nginx/README.md's way into an existing nginx, command by command, in a machine of its own: a mount namespace with other
-contents of /etc, /run, /var/lib and /var/log. The nginx, the program and its settings are real; there is no engine."""
+"""nginx/README.md's way into an existing nginx, command by command, in a machine of its own: namespaces with other
+processes and other contents of /etc, /run, /var/lib and /var/log. The nginx, the program and its settings are real; there is no engine."""
 import os
 import pathlib
 import re
@@ -169,7 +169,7 @@ def walk(checks, below):
     pathlib.Path(folder, "way-out").write_text(documented_commands("out of nginx"), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SANDBOX_", "SANDCGI_", "DOCKER_"))}
     try:
-        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "bash", "-c", MACHINE + STORY], check=False, capture_output=True,
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", MACHINE + STORY], check=False, capture_output=True,
                               text=True, timeout=100, env=environment | {"W": folder, "BINARY": str(BINARY), "PORT": str(free_port()),
                                                                          "BELOW": below, "DOCKER_HOST": "unix:///run/no-engine.sock"})
         said = done.stdout.splitlines()

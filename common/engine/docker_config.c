@@ -99,7 +99,8 @@ static json_t *make_tmpfs(const struct engine_limits *l, const struct engine_fac
 
     json_t *tmpfs = json_pack("{s:s}", "/tmp", options);
 
-    /* Podman puts tmpfs there that programs may fill, and that no limit of size holds. */
+    /* Podman puts tmpfs there that programs may fill, and that no limit of size holds. With runc
+     * they have the mode of the image's directories, whatever is said here. */
     for (size_t i = 0; facts->podman && i < ARRAY_LEN(podman_tmpfs); i++)
         json_object_set_new(tmpfs, podman_tmpfs[i],
                             json_string("rw,noexec,nosuid,nodev,mode=755,size=65536,notmpcopyup"));

@@ -1,7 +1,6 @@
 #include "config.h"
 
 #include "common/base/auto.h"
-#include "common/base/b64.h"
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/log.h"

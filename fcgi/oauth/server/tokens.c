@@ -4,7 +4,6 @@
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/log.h"
-#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "fcgi/oauth/server/clients.h"
 #include "fcgi/oauth/server/exchange.h"
@@ -13,13 +12,12 @@
 
 #include <string.h>
 
-#define JTI_BYTES     16
-#define TOKEN_MAX     16384
-#define VERIFIER_MIN  43 /* RFC 7636, 4.1 */
-#define VERIFIER_MAX  128
-#define CLIENT_ID_MAX URI_MAX
-#define BODY_DEPTH    8
-#define SUBJECT       "operator" /* who has allowed it: there is one */
+#define JTI_BYTES    16
+#define TOKEN_MAX    16384
+#define VERIFIER_MIN 43 /* RFC 7636, 4.1 */
+#define VERIFIER_MAX 128
+#define BODY_DEPTH   8
+#define SUBJECT      "operator" /* who has allowed it: there is one */
 
 static void audit(const char *act, const char *grant, const char *text)
 {

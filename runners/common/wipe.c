@@ -16,13 +16,18 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* The places besides the working directory where programs can leave something. */
+/* The places besides the working directory where programs can leave something. Podman mounts /run
+ * and /var/tmp although the root is read-only. */
 static struct place {
     const char *path;
     bool open; /* it exists, and programs can write to it */
     struct stat was;
     struct statvfs space;
-} places[] = {{.path = "/tmp"}, {.path = "/dev/shm"}, {.path = "/dev/mqueue"}};
+} places[] = {{.path = "/tmp"},
+              {.path = "/dev/shm"},
+              {.path = "/dev/mqueue"},
+              {.path = "/run"},
+              {.path = "/var/tmp"}};
 
 #define N_PLACES (sizeof(places) / sizeof(places[0]))
 

@@ -23,8 +23,7 @@ from stack import Caller, new_name  # noqa: E402
 from stats import Table, median, number, quantile  # noqa: E402
 from work import BUN, PANDAS, PRINT, SAVEFIG, WORKS  # noqa: E402
 
-WAITS_FOR = ("Waits for: containers that are kept by their conversation, for which the goals are. Until then a run has a container of its own.\n"
-             "Waits before each part, too: until the warm containers of each server are there.")
+WAITS_FOR = "Waits before each part until the warm containers of each server are there. People of 16 and 32 begin new conversations."
 BLOCK = 5          # calls of one way in a row; the one before them is not counted
 READY_S = 20
 SETTLE_S = 2       # after a block; what the calls have caused is then done, and counts

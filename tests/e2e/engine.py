@@ -1,4 +1,5 @@
 """The container engine by its REST API, as an observer: what is there, what does it look like."""
+import hashlib
 import http.client
 import json
 import os
@@ -55,8 +56,13 @@ def containers(**labels):
     return api("GET", f"/containers/json?all=1&filters={filters}")
 
 
-def of_instance(instance):
-    return containers(sandbox_managed="true", sandbox_instance=instance)
+def instance(name):
+    """The label of a server's containers; name: its SANDBOX_INSTANCE, or where its files are for the engine."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def of_instance(label):
+    return containers(sandbox_managed="true", sandbox_instance=label)
 
 
 def inspect(container_id):

@@ -1,6 +1,5 @@
 """Servers for tests: `sandcgi serve` behind a real nginx, with settings of the test's choice."""
 import functools
-import hashlib
 import os
 import pwd
 import random
@@ -124,8 +123,7 @@ class Site:
 
     @property
     def instance(self):
-        name = self.settings.get("SANDBOX_INSTANCE") or self.settings.get("SANDBOX_HOST_PATH") or self.root
-        return hashlib.sha256(name.encode()).hexdigest()[:INSTANCE_DIGITS]
+        return engine.instance(self.settings.get("SANDBOX_INSTANCE") or self.settings.get("SANDBOX_HOST_PATH") or self.root)
 
     def default_settings(self):
         return {
@@ -325,9 +323,6 @@ class Site:
         counts = {pid: sum(name.startswith("socket:") for name in procs.open_files(pid)) for pid in self.workers()}
         least = min(counts.values(), default=0)
         return [pid for pid, n in counts.items() if n > least]
-
-
-INSTANCE_DIGITS = 16
 
 
 def is_sandbox_user(uid):

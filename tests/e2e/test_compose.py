@@ -118,6 +118,9 @@ class _Project:
         return [line for words in (("ps", "-aq"), ("volume", "ls", "-q"), ("network", "ls", "-q"))
                 for line in _docker(*words, "--filter", label).splitlines()]
 
+    def server_containers(self):
+        return engine.of_instance(engine.instance(self.data))
+
     # ---- the published port ----
 
     def _accept(self):
@@ -187,6 +190,7 @@ def _():
     again.conversation = client.conversation
     equal(again.run("cat a.txt", "bash")["stdout"], "hi")
     check(project.left(), "nothing of the project is found while it runs")
+    wait_until(project.server_containers, 60, "a container of the server is found while it runs")
     project.do("down", "-v", "-t", "20")
     equal(project.left(), [], "left after the end")
-    equal(engine.containers(sandbox_managed="true") if engine.is_ours() else [], [], "containers of the server")
+    equal(project.server_containers(), [], "containers of the server")

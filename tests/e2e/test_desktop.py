@@ -1,5 +1,4 @@
 """sandcgi stdio, as desktop clients start it: both eras, told apart by what comes first."""
-import hashlib
 import json
 import os
 import re
@@ -78,7 +77,7 @@ def _home():
 
 
 def _containers(state):
-    return engine.of_instance(hashlib.sha256(f"{state}/sandboxes".encode()).hexdigest()[:sites.INSTANCE_DIGITS])
+    return engine.of_instance(engine.instance(f"{state}/sandboxes"))
 
 
 def _local_path(url):

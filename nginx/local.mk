@@ -7,6 +7,7 @@ nobase_dist_pkgdata_DATA += \
 	nginx/call.conf.in \
 	nginx/metadata.conf.in \
 	nginx/oauth.conf.in \
+	nginx/oauth_document.conf.in \
 	nginx/oauth_pass.conf.in \
 	nginx/page.conf.in \
 	nginx/fastcgi.conf.in \

@@ -249,18 +249,7 @@ derive_oauth()
     value[OAUTH_LINE]="include \"${value[CONF_DIR]}/oauth.conf\";"
     for name in oauth-authorization-server openid-configuration; do
         while read -r path; do
-            value[OAUTH_WELL_KNOWN]+="location = $path {
-    access_log off;
-    error_page 400 403 404 408 411 413 414 429 500 502 503 504 @sandcgi_oauth_error;
-    client_max_body_size 1k;
-    if (\$sandcgi_host_allowed = \"\") { return 403; }
-
-    limit_req zone=sandcgi_oauth burst=20 nodelay;
-    limit_req_status 429;
-
-    include \"${value[CONF_DIR]}/oauth_pass.conf\";
-    fastcgi_param REQUEST_URI /.well-known/$name;
-}"$'\n'
+            value[OAUTH_WELL_KNOWN]+="location = $path { include \"${value[CONF_DIR]}/oauth_document.conf\"; }"$'\n'
         done < <(printf '%s\n' "/.well-known/$name${value[PREFIX]}" "${value[PREFIX]}/.well-known/$name" | sort -u)
     done
     value[OAUTH_WELL_KNOWN]=${value[OAUTH_WELL_KNOWN]%$'\n'}

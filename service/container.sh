@@ -19,13 +19,15 @@ host=${rest%%/*}
 page=/usr/share/sandcgi/page # in nginx's container
 ! grep -q '^NGINX_PAGE=false' "$settings" || page=
 : "${SANDCGI_OAUTH=$(sed -n 's/^SANDCGI_OAUTH=//p' "$settings" | tail -n 1)}"
-oauth= judge=
+oauth=''
+judge=''
 [ "$SANDCGI_OAUTH" != builtin ] || oauth=unix:/run/sandcgi/oauth.sock
 [ -z "$SANDCGI_OAUTH" ] || judge=unix:/run/sandcgi/judge.sock
 
 # REAL_IP_HEADER: the web server in front alone can connect, from an address of Docker's, and says there who asks.
 mkdir -p "$site"
-"$scripts/nginx/render.sh" "$site" BACKEND=unix:/run/sandcgi/fastcgi.sock HUB=unix:/run/sandcgi/hub.sock OAUTH_BACKEND="$oauth" JUDGE="$judge" PUBLIC_URL="$PUBLIC_BASE_URL" LOG_DIR=/var/log/nginx \
+"$scripts/nginx/render.sh" "$site" BACKEND=unix:/run/sandcgi/fastcgi.sock HUB=unix:/run/sandcgi/hub.sock LOG_DIR=/var/log/nginx \
+    OAUTH_BACKEND="$oauth" JUDGE="$judge" PUBLIC_URL="$PUBLIC_BASE_URL" \
     SECRET_CONF="$site/front-secret.conf" FILE_KEY_CONF="$site/file-key.conf" TOKENS_FILE="$site/tokens.map" \
     REAL_IP_FROM="${REAL_IP_HEADER:+10.0.0.0/8 172.16.0.0/12 192.168.0.0/16}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
     UPLOADS=stream PAGE_DIR="$page" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"

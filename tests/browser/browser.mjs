@@ -10,8 +10,9 @@ export const sites = JSON.parse(process.env.SITES);
 const tests = [];
 export const figures = {};
 
-export function test(sentence, run, { site = "plain", ...context } = {}) {
-  tests.push({ sentence, run, site: sites[site], context });
+/** quiet: errors in the console that a test provokes. */
+export function test(sentence, run, { site = "plain", quiet, ...context } = {}) {
+  tests.push({ sentence, run, site: sites[site], quiet, context });
 }
 
 export function check(condition, text) {
@@ -34,18 +35,19 @@ export async function until(f, what, seconds = 20) {
 }
 
 /** What a page must never do: run foreign scripts, break its policy, call another place, open windows. */
-async function watch(context, site) {
+async function watch(context, site, quiet) {
   const seen = [];
   const own = new URL(site.url);
   context.on("request", (request) => {
     const url = new URL(request.url());
+    if (url.port && url.port === site.elsewhere?.split(":").at(-1)) return; // where a test wants to go
     if (url.protocol === "blob:" ? url.origin !== own.origin : url.host !== own.host || !url.pathname.startsWith(own.pathname)) seen.push(`a request to ${request.url()}`);
   });
   context.on("page", (page) => {
     if (context.pages().length > 1) seen.push("another window");
     page.on("pageerror", (error) => seen.push(`an error: ${error.stack}`));
     page.on("dialog", (dialog) => { seen.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
-    page.on("console", (message) => message.type() === "error" && !/Failed to load resource|net::ERR/.test(message.text()) && seen.push(`in the console: ${message.text()}`));
+    page.on("console", (message) => message.type() === "error" && !quiet?.test(message.text()) && !/Failed to load resource|net::ERR/.test(message.text()) && seen.push(`in the console: ${message.text()}`));
   });
   await context.addInitScript(() => {
     globalThis.violations = [];
@@ -54,10 +56,10 @@ async function watch(context, site) {
   return seen;
 }
 
-async function one(browser, { run, site, context: options }) {
+async function one(browser, { run, site, quiet, context: options }) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, permissions: ["clipboard-read", "clipboard-write"], ...options });
   context.setDefaultTimeout(20_000);
-  const seen = await watch(context, site);
+  const seen = await watch(context, site, quiet);
   try {
     const page = await context.newPage();
     await run(page, site);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { axeSource, check, equal, figures, runTests, test, until } from "./browser.mjs";
 import { hostileFiles, hostileOutput } from "./hostile.mjs";
 import { call, conversation, drawn, ended, enter, output, run, write } from "./steps.mjs";
+import "./consent.mjs";
 import "./screen.mjs";
 
 const BUNDLE_MAX = 300 * 1024; // bytes of all that a browser may load, gzip

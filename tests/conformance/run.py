@@ -15,6 +15,7 @@ import house
 import engine
 import harness
 import network
+import oauth
 import sites
 import table
 from harness import Failed, at_end, check, contains, equal, new_folder, test, wait_until
@@ -40,7 +41,7 @@ WITHOUT_FIXTURES = {
                    "input-required-result-unsupported-methods", "http-header-validation"),
 }
 RUNS = []
-STEPS = {"clients.mjs": 12, "analysis.mjs": 8, "desktop.mjs": 5}
+STEPS = {"clients.mjs": 12, "analysis.mjs": 8, "desktop.mjs": 5, "oauth.mjs": 6}
 
 
 def once(function):
@@ -109,8 +110,8 @@ def _():
 
 # ---- the SDKs' clients ----
 
-def run_client(options, script="clients.mjs"):
-    site = served(False)
+def run_client(options, script="clients.mjs", site=None):
+    site = site or served(False)
     options = {"folder": os.environ["NODE_FOLDER"]} | options
     environment = os.environ | {"NODE_EXTRA_CA_CERTS": sites.certificate()[0]}
     done = subprocess.run([os.environ["NODE"], os.path.join(house.HERE, script), json.dumps(options)],
@@ -154,6 +155,23 @@ def register_analysis():
     @test("SDK 1.x over https: a data analysis, from the table's upload to the archive of all and the deletion", timeout=450)
     def _():
         run_client(over_https(), "analysis.mjs")
+
+
+@once
+def with_oauth():
+    """Its operator's passphrase allows clients."""
+    site = sites.Site({"SANDCGI_OAUTH": "builtin"})
+    at_end(site.stop)
+    equal(oauth.set_passphrase(site).returncode, 0, "the passphrase")
+    return site.start()
+
+
+def register_oauth():
+    for sdk, words in (("v1", "SDK 1.x"), ("v2", "SDK 2.x")):
+        @test(f"{words} over https: logs in at the builtin authorization server, refreshes, asks for more, loses its grant", timeout=450)
+        def _(sdk=sdk):
+            site = with_oauth()
+            run_client({"sdk": sdk, "url": site.base_url + "/mcp", "passphrase": oauth.PASSPHRASE}, "oauth.mjs", site)
 
 
 def register_desktop():
@@ -240,6 +258,7 @@ def main():
     register_suite()
     register_clients()
     register_analysis()
+    register_oauth()
     register_desktop()
     register_tokens()
     table_of_clients = table.register(lambda: served(False))

@@ -12,7 +12,7 @@ export const short = (value) => JSON.stringify(value)?.slice(0, 400);
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export async function until(probe, ms, what) {
-  for (const end = Date.now() + ms; Date.now() < end; await pause(20)) if (probe()) return;
+  for (const end = Date.now() + ms; Date.now() < end; await pause(20)) if (await probe()) return;
   throw new Error(`not within ${ms} ms: ${what}`);
 }
 

@@ -102,7 +102,7 @@ def _():
     got = one.redeem(*one.code(tenant="oauth-tenant", resource=told["resource"])).json()
     allowed = caller.with_token(got["access_token"])
     allowed.request("tools/list")
-    conversation = allowed.structured("write_file", {"path": "a.txt", "content": "of the tenant"})["conversationId"]
+    conversation = allowed.structured("write_file", {"filename": "a.txt", "text": "of the tenant"})["conversationId"]
     other = caller.with_token(one.tokens()["access_token"])
     equal(other.structured("list_files", {"conversationId": conversation})["files"], [], "another tenant's view")
     narrow = caller.with_token(one.refresh(got["refresh_token"], scope="files").json()["access_token"])

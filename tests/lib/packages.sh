@@ -14,7 +14,7 @@ libcurl4-openssl-dev pc:libcurl                         engine client
 libssl-dev      pc:libcrypto                            HMAC, random
 libjansson-dev  pc:jansson                              JSON
 libarchive-dev  pc:libarchive                           archives
-libargon2-dev   pc:libargon2                            the operator's passphrase
+libargon2-dev   pc:libargon2                            hash of the passphrase
 libcjose-dev    pc:cjose                                access tokens of OAuth
 libseccomp-dev  pc:libseccomp                           system calls of the archive reader
 libcmocka-dev   pc:cmocka                               unit tests

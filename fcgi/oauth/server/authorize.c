@@ -1,7 +1,6 @@
 #include "config.h"
 
 #include "common/base/auto.h"
-#include "common/base/b64.h"
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/log.h"
@@ -276,14 +275,12 @@ static bool proof_is_right(const struct oauth *o, const struct exchange *x, cons
     return crypto_equal(proof, strlen(proof), given, strlen(given)) && age >= 0 && age <= PAGE_S;
 }
 
-static void audit(const struct exchange *x, const char *act, const struct ask *a,
-                  const char *tenant, const char *text)
+static void audit(const char *act, const struct ask *a, const char *tenant, const char *text)
 {
     char scopes[SCOPE_TEXT_MAX];
 
     scopes_format(a->scopes, scopes);
     const struct log_field fields[] = {{.name = "audit", .text = act},
-                                       {.name = "client", .text = exchange_address(x)},
                                        {.name = "name", .text = a->client.name},
                                        {.name = "tenant", .text = tenant},
                                        {.name = "scopes", .text = scopes}};
@@ -323,7 +320,7 @@ static bool is_operator(const struct oauth *o, struct exchange *x, const struct 
         buf_addf(&x->headers, "Retry-After: %" PRId64 "\r\n", wait);
     } else if (!right) {
         show_consent(o, x, a, request, tenant, 403, "The passphrase is wrong.");
-        audit(x, "oauth-wrong-passphrase", a, tenant, "wrong passphrase");
+        audit("oauth-wrong-passphrase", a, tenant, "wrong passphrase");
     }
     return right;
 }
@@ -360,7 +357,7 @@ static void allow(const struct oauth *o, struct exchange *x, const struct ask *a
         return;
     }
     go_back(o, x, a, "code", code, "Allowed");
-    audit(x, "oauth-allow", a, tenant, "the operator has allowed a client");
+    audit("oauth-allow", a, tenant, "the operator has allowed a client");
 }
 
 static void answer_consent(const struct oauth *o, struct exchange *x, const struct ask *a,
@@ -376,7 +373,7 @@ static void answer_consent(const struct oauth *o, struct exchange *x, const stru
                      "and answer once more.");
     else if (act && strcmp(act, "deny") == 0) {
         go_back(o, x, a, "error", "access_denied", "Denied");
-        audit(x, "oauth-deny", a, tenant, "the operator has denied a client");
+        audit("oauth-deny", a, tenant, "the operator has denied a client");
     } else if (!token_tenant_is_valid(tenant))
         show_consent(o, x, a, request, TENANT, 400,
                      "A tenant's name is 1 to 64 letters, digits, dots, dashes or underscores, "

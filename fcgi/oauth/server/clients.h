@@ -13,7 +13,6 @@
 #define CLIENT_UNUSED_S      86400        /* a registration that nobody has allowed ends */
 #define CLIENT_IDLE_S        (90 * 86400) /* as one that has not been used */
 #define CLIENT_NAME_MAX      100          /* bytes */
-#define CLIENT_METADATA_MAX  16384
 #define CLIENT_REDIRECTS_MAX 16
 #define CLIENT_REDIRECTS_LEN 4096 /* bytes of all of them */
 #define CLIENT_DOCUMENTS_MAX 64
@@ -24,7 +23,6 @@ struct client {
     bool published;    /* its id is the URL of its document */
 };
 
-#define AUTO_CLIENT AUTO(client_clear)
 void client_clear(struct client *c);
 
 /*

@@ -23,7 +23,6 @@ struct oauth {
 
 struct exchange {
     struct http_request request;
-    const char *path; /* below /oauth/, "token"; or the name of a well-known document */
     const char *query;
     struct buf body; /* of the request */
     /* the answer */

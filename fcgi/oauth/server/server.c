@@ -190,7 +190,6 @@ static void oauth_serve(const void *ctx, const struct http_source *source)
     const char *uri = x.request.uri ? x.request.uri : "";
     size_t len = strcspn(uri, "?");
     AUTO_FREE char *path = mem_strndup(uri, len < PATH_MAX_LEN ? len : 0);
-    x.path = path;
     x.query = uri[len] ? uri + len + 1 : "";
     const struct route *r = find_route(path);
     if (comes_from_front(o, &x))

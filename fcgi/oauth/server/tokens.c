@@ -4,7 +4,6 @@
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/log.h"
-#include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "fcgi/oauth/server/clients.h"
 #include "fcgi/oauth/server/exchange.h"
@@ -13,19 +12,17 @@
 
 #include <string.h>
 
-#define JTI_BYTES     16
-#define TOKEN_MAX     16384
-#define VERIFIER_MIN  43 /* RFC 7636, 4.1 */
-#define VERIFIER_MAX  128
-#define CLIENT_ID_MAX URI_MAX
-#define BODY_DEPTH    8
-#define SUBJECT       "operator" /* who has allowed it: there is one */
+#define JTI_BYTES    16
+#define TOKEN_MAX    16384
+#define VERIFIER_MIN 43 /* RFC 7636, 4.1 */
+#define VERIFIER_MAX 128
+#define BODY_DEPTH   8
+#define SUBJECT      "operator" /* who has allowed it: there is one */
 
-static void audit(const struct exchange *x, const char *act, const char *grant, const char *text)
+static void audit(const char *act, const char *grant, const char *text)
 {
     const struct log_field fields[] = {{.name = "audit", .text = act},
-                                       {.name = "grant", .text = grant},
-                                       {.name = "client", .text = exchange_address(x)}};
+                                       {.name = "grant", .text = grant}};
 
     log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "%s", text);
 }
@@ -123,7 +120,7 @@ static void serve_grant(const struct oauth *o, struct exchange *x, const struct 
     else if (code)
         exchange_error(x, 400, code, why.text);
     if (revoked)
-        audit(x, "oauth-reuse", issue.id, why.text);
+        audit("oauth-reuse", issue.id, why.text);
 }
 
 void token_serve(const struct oauth *o, struct exchange *x)
@@ -181,7 +178,7 @@ void revoke_serve(const struct oauth *o, struct exchange *x)
     if (grants_save(&s, now, &e) < 0)
         exchange_fail(x, &e);
     else
-        audit(x, "oauth-revoke", id, "a client has ended its grant");
+        audit("oauth-revoke", id, "a client has ended its grant");
 }
 
 /* ---- /oauth/register ---- */
@@ -208,7 +205,7 @@ void register_serve(const struct oauth *o, struct exchange *x)
         exchange_fail(x, &e);
     } else if (client) {
         exchange_json(x, 201, client);
-        audit(x, "oauth-register", "", "a client has registered");
+        audit("oauth-register", "", "a client has registered");
     } else if (code)
         exchange_error(x, 400, code, why.text);
     else {

@@ -96,7 +96,7 @@ void judge_free(struct judge *j)
 
 static enum judged refuse(char text[VERDICT_TEXT_MAX], const char *why)
 {
-    snprintf(text, VERDICT_TEXT_MAX, "%s", why);
+    snprintf(text, VERDICT_TEXT_MAX, "%.*s", VERDICT_TEXT_MAX - 1, why);
     return JUDGED_BAD;
 }
 

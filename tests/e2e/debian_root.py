@@ -20,7 +20,7 @@ from sites import DIE_WITH_US, free_port
 
 TOOLS = ("dpkg-buildpackage", "dh", "lintian", "mmdebstrap", "systemd-analyze", "systemd-socket-activate", "unshare")
 SUITE = "bookworm"
-PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles,libarchive13,libcurl4,libfcgi0ldbl,libjansson4,libseccomp2"
+PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles,libarchive13,libargon2-1,libcjose0,libcurl4,libfcgi0ldbl,libjansson4,libseccomp2"
 CONFIG = "/etc/sandcgi/sandcgi.conf"
 # Not the package's, whatever it does: of dpkg, adduser, nginx.
 FOREIGN = ("/etc/group-", "/etc/gshadow-", "/etc/passwd-", "/etc/shadow-", "/run/adduser", "/dev", "/proc", "/sys", "/tmp",

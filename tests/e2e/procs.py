@@ -108,6 +108,16 @@ def signal_all(pids, number=signal.SIGKILL):
             os.kill(pid, number)
 
 
+def kill_family(pid):
+    """With all its descendants, which are stopped first: none sees another one's end, and none begins after the look."""
+    family, found = [], [pid, *descendants(pid)]
+    while set(found) - set(family):
+        family = found
+        signal_all(family, signal.SIGSTOP)
+        found = [pid, *descendants(pid)]
+    signal_all(family, signal.SIGKILL)
+
+
 def end(process, patience=60):
     """Ends a subprocess.Popen: asked first, forced then."""
     if process.poll() is None:

@@ -111,15 +111,17 @@ def kinds():
     return sorted(one for one in found if not one[1].startswith("/proc/"))
 
 def locked(path):
-    try:
-        with open(path, "r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
+    for _ in range(100):  # the kernel closes a file that was on its way through sockets a moment after them
+        try:
+            with open(path, "r+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            return False
+    return True
 
 def queue():
     try:

@@ -223,9 +223,7 @@ def _():
     site, client = _site()
     connection = client.begin_run("sleep 50", "bash", timeout=4)
     wait_until(_left, 15, "a container")
-    family = [site.process.pid, *procs.descendants(site.process.pid)]
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one's end
-        procs.signal_all(family, number)
+    procs.kill_family(site.process.pid)
     site.process.wait()
     _result, status = end_run(connection, 20)
     check(status != 200, "answered")

@@ -97,7 +97,7 @@ leave()
         [[ $command != *"-s reload"* ]] || how=reloaded
         $how eval "$command" || { echo "FAILED ($?): $command"; exit 1; }
     done <"$W/way-out"
-    echo "left $(ls -d /etc/nginx/sandcgi /etc/sandcgi /var/lib/sandcgi /run/sandcgi 2>/dev/null | wc -l) $(grep -hc sandcgi /etc/passwd /etc/group | xargs)"
+    echo "left $(ls -d /etc/nginx/sandcgi /etc/sandcgi /var/lib/sandcgi /run/sandcgi 2>/dev/null | wc -l) $(grep -hc '^sandcgi:' /etc/passwd /etc/group | xargs)"
     echo "their site $(ask "http://127.0.0.1:$PORT/index.html") $(cat "$W/answer"), $(call "" "$token")"
 }
 

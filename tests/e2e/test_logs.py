@@ -12,7 +12,7 @@ def _texts():
     """(path, text) of every log of every server of this suite."""
     paths = []
     for site in sites.all_sites:
-        paths += [os.path.join(site.folder, "log", name) for name in os.listdir(f"{site.folder}/log")]
+        paths += [os.path.join(where, name) for where, _folders, names in os.walk(f"{site.folder}/log") for name in names]
     if clone.made.cache_info().currsize:
         paths += clone.made().logs()
     for path in paths:

@@ -8,7 +8,7 @@
 int64_t clock_mono_ms(void);
 int64_t clock_mono_us(void);
 int64_t clock_unix_s(void);
-/* Seconds since the boot, a machine's sleep included: nobody sets this clock. */
+/* Seconds since the boot, with the time in suspend. This clock cannot be set. */
 int64_t clock_boot_s(void);
 int64_t clock_unix_us(void);
 int64_t clock_ns_of(struct timespec time);

@@ -1,6 +1,6 @@
 /*
- * What of the machine goes wrong under a running server: the disk is full or read-only, nobody but
- * the owner may pass SANDBOX_ROOT any more, the clock was set. Logged when it begins and when it is
+ * Faults of the machine while the server runs: the disk is full or read-only, the access rights of
+ * SANDBOX_ROOT have changed, the clock was set. A fault is logged when it begins and when it is
  * over, not for each call that is refused.
  */
 #pragma once

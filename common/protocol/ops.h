@@ -74,9 +74,9 @@ struct op_row {
     enum job_limit limit;
 };
 
-/* Of what goes over the sockets, in each head as "wire". At a reload processes of two versions
- * meet: the main process refuses a body that its supervisors could not read, and has persistent
- * sandboxes end that could not read those of its workers. */
+/* Version of the messages on the sockets; each head has it as "wire". At a reload, processes of two
+ * versions meet: the main process refuses a body that its supervisors could not read, and has
+ * persistent sandboxes end that could not read those of its workers. */
 #define WIRE_VERSION 1
 bool op_is_of_this_version(const json_t *head);
 

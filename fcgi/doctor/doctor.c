@@ -153,7 +153,7 @@ static void look_at_disk(const struct look *l)
                      "%.0f MiB are free at SANDBOX_ROOT", (double)free / MIB);
 }
 
-/* The server's start mends it; since then somebody else has changed it. */
+/* The server sets the access rights at its start; a wrong one was changed after that. */
 static void look_at_root(const struct look *l)
 {
     const struct settings *s = l->s;

@@ -1,4 +1,4 @@
-/* Passphrases that were wrong: whoever sends some waits, longer after each. */
+/* Wrong passphrases: the address that sent them waits, longer after each. */
 #pragma once
 
 #include <jansson.h>

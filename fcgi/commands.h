@@ -73,6 +73,10 @@ int purge_run(char *const *words);
  */
 int token_run(char *const *words);
 
+/* "sandcgi nodes": writes the edge's list of nodes when it has changed. words follow "nodes" and
+ * end with NULL. Returns the exit status: 1 it could not be done, 2 wrong words. */
+int nodes_run(char *const *words);
+
 /* "sandcgi oauth passphrase": words follow "oauth" and end with NULL. Returns the exit status. */
 int oauth_run(char *const *words);
 

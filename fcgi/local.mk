@@ -23,6 +23,10 @@ libfront_a_SOURCES = \
 	fcgi/hub/hub.c \
 	fcgi/hub/hub_jobs.c \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
+	fcgi/nodes/command.c \
+	fcgi/nodes/nodes.c fcgi/nodes/nodes.h \
+	fcgi/nodes/render.c fcgi/nodes/render.h \
+	fcgi/nodes/sources.c fcgi/nodes/sources.h \
 	fcgi/oauth/grant.c fcgi/oauth/grant.h \
 	fcgi/oauth/judge.c fcgi/oauth/judge.h \
 	fcgi/oauth/jwks.c fcgi/oauth/jwks.h \
@@ -83,7 +87,7 @@ sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_denials tests/unit/fcgi/test_fcgi_record \
-	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master \
+	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_nodes \
 	tests/unit/fcgi/test_oauth_server tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
@@ -97,6 +101,7 @@ tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
 tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
+tests_unit_fcgi_test_nodes_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_oauth_server_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_oauth_tokens_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)

@@ -215,6 +215,11 @@ static int run_oauth(void)
     return oauth_run(words);
 }
 
+static int run_nodes(void)
+{
+    return nodes_run(words);
+}
+
 static int run_backup(void)
 {
     return backup_run(words);
@@ -265,6 +270,7 @@ static const struct command {
     {"token", NULL, "make, list and revoke tokens (token --help)", run_token},
     {"oauth", NULL, "set the passphrase that allows clients (oauth --help; SANDCGI_OAUTH=builtin)",
      run_oauth},
+    {"nodes", NULL, "keep the edge's list of nodes (nodes --help; nginx/cluster.md)", run_nodes},
     {"backup", NULL, "write conversations to FILE.tar[.gz|.zst], or to - (--tenant T)", run_backup},
     {"restore", NULL,
      "restore conversations from a backup's file, or from - (--tenant T, --replace)", run_restore},
@@ -320,7 +326,8 @@ static const struct command *find_command(const char *name)
 static bool takes_words(const struct command *c)
 {
     return c->run_plain == run_setup || c->run_plain == run_token || c->run_plain == run_oauth ||
-           c->run_plain == run_backup || c->run_plain == run_restore || c->run_plain == run_purge;
+           c->run_plain == run_nodes || c->run_plain == run_backup || c->run_plain == run_restore ||
+           c->run_plain == run_purge;
 }
 
 /* Its settings are named, or those of the program that starts it. */

@@ -2,9 +2,15 @@
 
 #include "common/base/fdio.h"
 
+#include "common/base/mem.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_CHUNK 65536
@@ -77,6 +83,41 @@ int fdio_read_file(const char *path, struct buf *out, struct err *e)
     if (fdio_read_to_end(fd, out, e) < 0)
         return err_wrap(e, "%s", path);
     return 0;
+}
+
+static int write_new(int fd, const char *path, const struct buf *text, mode_t mode, struct err *e)
+{
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+
+    if (fchmod(fd, there ? st.st_mode & 07777 : mode) < 0 ||
+        (there && (st.st_uid != geteuid() || st.st_gid != getegid()) &&
+         fchown(fd, st.st_uid, st.st_gid) < 0))
+        return err_errno(e, "owner and mode of %s", path);
+    if (fdio_write_all(fd, text->data, text->len, e) < 0)
+        return err_wrap(e, "writing beside %s", path);
+    return fsync(fd) < 0 ? err_errno(e, "writing beside %s", path) : 0;
+}
+
+int fdio_replace_file(const char *path, const struct buf *text, mode_t mode, struct err *e)
+{
+    AUTO_FREE char *new = mem_printf("%s.XXXXXX", path);
+    AUTO_FREE char *folder = mem_strdup(path);
+    AUTO_FD int folder_fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int fd = folder_fd < 0 ? -1 : mkostemp(new, O_CLOEXEC);
+
+    if (fd < 0)
+        return err_errno(e, "cannot write beside %s", path);
+    if (write_new(fd, path, text, mode, e) < 0) {
+        unlink(new);
+        return -1;
+    }
+    if (rename(new, path) < 0) {
+        err_errno(e, "%s cannot be replaced", path);
+        unlink(new);
+        return -1;
+    }
+    return fsync(folder_fd) < 0 ? err_errno(e, "the folder of %s", path) : 0;
 }
 
 int fdio_set_nonblocking(int fd, struct err *e)

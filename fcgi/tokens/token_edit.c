@@ -36,39 +36,11 @@ static int lock_folder(const char *path, struct err *e)
     return TAKE_FD(fd);
 }
 
-static int write_new(int fd, const char *path, const struct buf *text, struct err *e)
+static int replace_file(const char *path, const struct buf *text, struct err *e)
 {
-    struct stat st;
-    bool there = stat(path, &st) == 0;
-
-    if (fchmod(fd, there ? st.st_mode & 07777 : 0600) < 0 ||
-        (there && (st.st_uid != geteuid() || st.st_gid != getegid()) &&
-         fchown(fd, st.st_uid, st.st_gid) < 0))
-        return err_errno(e, "owner and mode of %s", path);
-    if (fdio_write_all(fd, text->data, text->len, e) < 0)
-        return err_wrap(e, "writing beside %s", path);
-    return fsync(fd) < 0 ? err_errno(e, "writing beside %s", path) : 0;
-}
-
-static int replace_file(const char *path, int folder_fd, const struct buf *text, struct err *e)
-{
-    AUTO_FREE char *new = mem_printf("%s.XXXXXX", path);
-    AUTO_FD int fd = -1;
-
     if (!buf_ok(text))
         return err_set(e, ERR_LIMIT, "%s would be larger than %u bytes", path, TOKENS_FILE_MAX);
-    if ((fd = mkostemp(new, O_CLOEXEC)) < 0)
-        return err_errno(e, "cannot write beside %s", path);
-    if (write_new(fd, path, text, e) < 0) {
-        unlink(new);
-        return -1;
-    }
-    if (rename(new, path) < 0) {
-        err_errno(e, "%s cannot be replaced", path);
-        unlink(new);
-        return -1;
-    }
-    return fsync(folder_fd) < 0 ? err_errno(e, "the folder of %s", path) : 0;
+    return fdio_replace_file(path, text, 0600, e);
 }
 
 /* "" when there is no file yet. */
@@ -150,7 +122,7 @@ int token_edit(const char *path, const struct token_added *add,
         *out_dropped = (struct token_list){0};
     if (lock >= 0 && read_text(path, &old, e) == 0 && edit_text(&d, buf_str(&old), &new, e) == 0) {
         *out_changed = strcmp(buf_str(&old), buf_str(&new)) != 0;
-        rc = *out_changed ? replace_file(path, lock, &new, e) : 0;
+        rc = *out_changed ? replace_file(path, &new, e) : 0;
     }
     if (rc < 0 && drop)
         token_list_clear(out_dropped);

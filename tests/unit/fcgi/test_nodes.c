@@ -1,0 +1,278 @@
+/* The edge's list of nodes: names, the file of an operator, what stays and what goes, the file for
+ * nginx. */
+#include "config.h"
+
+#include "common/base/mem.h"
+#include "fcgi/nodes/render.h"
+#include "fcgi/nodes/sources.h"
+#include "tests/unit/unit.h"
+
+#define KEEP_MS 60000
+
+static void read_list(struct nodes *list, const char *text)
+{
+    AUTO_FREE char *copy = mem_strdup(text);
+    struct err e;
+    assert_works(nodes_read(list, copy, &e), e);
+}
+
+static void machines_names_become_nodes_names(void **state)
+{
+    static const char *const same[] = {"n1", "worker3", "0", "abcdefghijklmnop"};
+    static const char *const made[][2] = {
+        {"ip-10-0-0-1.eu.internal", "ip10001e"},
+        {"Worker", "worker"},
+        {"abcdefghijklmnopq", "abcdefgh"},
+        {"-.-", ""},
+        {"k8s-node-1", "k8snode1"},
+    };
+    char name[NODE_NAME_CHARS + 1], other[NODE_NAME_CHARS + 1];
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+        assert_works(node_name_make(same[i], name, &e), e);
+        assert_string_equal(name, same[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        assert_works(node_name_make(made[i][0], name, &e), e);
+        assert_int_equal(strncmp(name, made[i][1], strlen(made[i][1])), 0);
+        assert_int_equal(strlen(name), strlen(made[i][1]) + 8);
+        assert_works(node_name_make(made[i][0], other, &e), e);
+        assert_string_equal(name, other);
+    }
+    /* What differs in signs only does not clash. */
+    assert_works(node_name_make("node-11", name, &e), e);
+    assert_works(node_name_make("node-1-1", other, &e), e);
+    assert_string_not_equal(name, other);
+}
+
+static void a_machine_without_a_name_has_none(void **state)
+{
+    char longest[NODE_FULL_CHARS + 2], name[NODE_NAME_CHARS + 1];
+    struct err e;
+
+    (void)state;
+    memset(longest, 'a', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_fails(node_name_make("", name, &e), ERR_INVALID, e);
+    assert_fails(node_name_make(longest, name, &e), ERR_INVALID, e);
+}
+
+static void a_file_is_read(void **state)
+{
+    AUTO_NODES struct nodes list = {0};
+
+    (void)state;
+    read_list(&list, "# the nodes\n\n  n2\t10.0.0.2:8080 # new\r\nn1 node-1.example.org:80\n"
+                     "n3 [fd00::3]:8080");
+    assert_int_equal(list.n, 3);
+    assert_string_equal(list.rows[0].name, "n1");
+    assert_string_equal(list.rows[0].host, "node-1.example.org");
+    assert_int_equal(list.rows[0].port, 80);
+    assert_string_equal(list.rows[1].host, "10.0.0.2");
+    assert_string_equal(list.rows[2].host, "[fd00::3]");
+}
+
+static void wrong_lines_are_named(void **state)
+{
+    static const struct {
+        const char *text;
+        enum err_kind kind;
+        const char *says;
+    } rows[] = {
+        {"n1 h:1\nN2 h:2", ERR_INVALID, "line 2: a node's name"},
+        {"n1", ERR_INVALID, "line 1: the line must be"},
+        {"n1 h", ERR_INVALID, "the line must be"},
+        {"n1 h:1 more", ERR_INVALID, "the line must be"},
+        {"n1 h:0", ERR_INVALID, "port"},
+        {"n1 h:65536", ERR_INVALID, "port"},
+        {"n1 h:", ERR_INVALID, "port"},
+        {"n1 :80", ERR_INVALID, "not a host"},
+        {"n1 h;}:80", ERR_INVALID, "not a host"},
+        {"n1 -h:80", ERR_INVALID, "not a host"},
+        {"n1 unix:/x:80", ERR_INVALID, "not a host"},
+        {"n1 [fd00::1:80", ERR_INVALID, "not a host"},
+        {"n1 []:80", ERR_INVALID, "not a host"},
+        {"abcdefghijklmnopq h:1", ERR_INVALID, "a node's name"},
+        {"n1 h:1\nn1 h:2", ERR_EXISTS, "line 2: two nodes have the name n1"},
+        {"n1 h:1\nn2 h:1", ERR_EXISTS, "n1 and n2 have the same address"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_NODES struct nodes list = {0};
+        AUTO_FREE char *copy = mem_strdup(rows[i].text);
+        struct err e;
+        assert_fails(nodes_read(&list, copy, &e), rows[i].kind, e);
+        assert_contains(e.text, rows[i].says);
+    }
+}
+
+static void too_many_nodes_are_refused(void **state)
+{
+    AUTO_NODES struct nodes list = {0};
+    char name[NODE_NAME_CHARS + 1];
+    struct err e;
+
+    (void)state;
+    for (int i = 0; i < NODES_MAX; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        assert_works(nodes_add(&list, name, "h", (unsigned)i + 1, NODE_READY, &e), e);
+    }
+    assert_fails(nodes_add(&list, "more", "h", 5000, NODE_READY, &e), ERR_LIMIT, e);
+}
+
+/* ---- following ---- */
+
+static void add(struct nodes *list, const char *name, const char *host, enum node_state node_state)
+{
+    struct err e;
+    assert_works(nodes_add(list, name, host, 80, node_state, &e), e);
+}
+
+static void follow(struct nodes *list, const struct nodes *found, int64_t now_ms)
+{
+    struct nodes next = {0};
+    struct err e;
+    assert_works(nodes_follow(list, found, now_ms, KEEP_MS, &next, &e), e);
+    nodes_clear(list);
+    *list = next;
+}
+
+static void a_node_comes_when_it_is_ready_and_stays_when_it_is_not(void **state)
+{
+    AUTO_NODES struct nodes list = {0};
+    AUTO_NODES struct nodes first = {0};
+    AUTO_NODES struct nodes second = {0};
+
+    (void)state;
+    add(&first, "n1", "h1", NODE_READY);
+    add(&first, "n2", "h2", NODE_ABSENT);
+    follow(&list, &first, 1000);
+    assert_int_equal(list.n, 1);
+    add(&second, "n1", "h1", NODE_ABSENT);
+    add(&second, "n2", "h2", NODE_READY);
+    for (int64_t now = 2000; now < 10 * KEEP_MS; now += KEEP_MS)
+        follow(&list, &second, now);
+    assert_int_equal(list.n, 2);
+}
+
+static void a_node_that_is_not_named_stays_for_a_while(void **state)
+{
+    AUTO_NODES struct nodes list = {0};
+    AUTO_NODES struct nodes both = {0};
+    AUTO_NODES struct nodes one = {0};
+
+    (void)state;
+    add(&both, "n1", "h1", NODE_READY);
+    add(&both, "n2", "h2", NODE_READY);
+    add(&one, "n1", "h1", NODE_READY);
+    follow(&list, &both, 1000);
+    follow(&list, &one, 1000 + KEEP_MS / 2);
+    follow(&list, &one, 1000 + KEEP_MS - 1);
+    assert_int_equal(list.n, 2);
+    follow(&list, &both, 1000 + KEEP_MS);
+    follow(&list, &one, 1000 + 2 * KEEP_MS - 1);
+    assert_int_equal(list.n, 2);
+    follow(&list, &one, 1000 + 2 * KEEP_MS);
+    assert_int_equal(list.n, 1);
+    assert_string_equal(list.rows[0].name, "n1");
+}
+
+static void a_node_that_leaves_goes_at_once(void **state)
+{
+    AUTO_NODES struct nodes list = {0};
+    AUTO_NODES struct nodes before = {0};
+    AUTO_NODES struct nodes after = {0};
+
+    (void)state;
+    add(&before, "n1", "h1", NODE_READY);
+    add(&before, "n2", "h2", NODE_READY);
+    add(&after, "n1", "h1", NODE_READY);
+    add(&after, "n2", "h2", NODE_LEAVING);
+    follow(&list, &before, 1000);
+    follow(&list, &after, 1001);
+    assert_int_equal(list.n, 1);
+    follow(&list, &before, 1002);
+    assert_int_equal(list.n, 2);
+}
+
+static void a_node_with_another_address_or_name_is_one_node(void **state)
+{
+    AUTO_NODES struct nodes list = {0};
+    AUTO_NODES struct nodes before = {0};
+    AUTO_NODES struct nodes after = {0};
+
+    (void)state;
+    add(&before, "n1", "h1", NODE_READY);
+    add(&before, "n2", "h2", NODE_READY);
+    add(&after, "n1", "h3", NODE_READY);
+    add(&after, "renamed", "h2", NODE_READY);
+    follow(&list, &before, 1000);
+    follow(&list, &after, 1001);
+    assert_int_equal(list.n, 2);
+    assert_string_equal(nodes_find(&list, "n1")->host, "h3");
+    assert_non_null(nodes_find(&list, "renamed"));
+}
+
+/* ---- the file for nginx ---- */
+
+static void the_file_has_every_group_and_reads_back(void **state)
+{
+    static const char expected[] = "upstream sandcgi_home {\n"
+                                   "    zone sandcgi_home 1024k;\n"
+                                   "    hash $sandcgi_route consistent;\n"
+                                   "    server h1:80 weight=10 max_fails=0;\n"
+                                   "    server h2:80 weight=10 max_fails=0;\n"
+                                   "    keepalive 32;\n"
+                                   "}\n";
+    AUTO_NODES struct nodes list = {0};
+    AUTO_NODES struct nodes again = {0};
+    AUTO_BUF struct buf text = BUF_INIT(NODES_RENDER_MAX);
+    struct err e;
+
+    (void)state;
+    read_list(&list, "n1 h1:80\nn2 h2:80");
+    nodes_render(&list, &text);
+    assert_true(buf_ok(&text));
+    assert_contains(buf_str(&text), expected);
+    assert_contains(buf_str(&text), "upstream sandcgi_any {");
+    assert_contains(buf_str(&text), "upstream sandcgi_away {");
+    assert_contains(buf_str(&text), "upstream node_n2 {");
+    assert_contains(buf_str(&text), "    :n2 node_n2;\n");
+    AUTO_FREE char *copy = buf_take(&text);
+    assert_works(nodes_rendered(copy, 7, &again, &e), e);
+    assert_int_equal(again.n, 2);
+    assert_string_equal(again.rows[1].host, "h2");
+    assert_int_equal(again.rows[1].seen_ms, 7);
+}
+
+static void a_source_says_what_it_needs(void **state)
+{
+    const struct nodes_place none = {0};
+    struct err e;
+
+    (void)state;
+    assert_null(nodes_source_find("consul"));
+    assert_fails(nodes_source_find("file")->check(&none, &e), ERR_INVALID, e);
+    assert_contains(e.text, "--file");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machines_names_become_nodes_names),
+        cmocka_unit_test(a_machine_without_a_name_has_none),
+        cmocka_unit_test(a_file_is_read),
+        cmocka_unit_test(wrong_lines_are_named),
+        cmocka_unit_test(too_many_nodes_are_refused),
+        cmocka_unit_test(a_node_comes_when_it_is_ready_and_stays_when_it_is_not),
+        cmocka_unit_test(a_node_that_is_not_named_stays_for_a_while),
+        cmocka_unit_test(a_node_that_leaves_goes_at_once),
+        cmocka_unit_test(a_node_with_another_address_or_name_is_one_node),
+        cmocka_unit_test(the_file_has_every_group_and_reads_back),
+        cmocka_unit_test(a_source_says_what_it_needs),
+    };
+    return RUN_TESTS(tests);
+}

@@ -24,9 +24,11 @@ libfront_a_SOURCES = \
 	fcgi/hub/hub_jobs.c \
 	fcgi/hub/hub_stream.c fcgi/hub/hub_stream.h \
 	fcgi/nodes/command.c \
+	fcgi/nodes/kubernetes.c fcgi/nodes/kubernetes.h \
 	fcgi/nodes/nodes.c fcgi/nodes/nodes.h \
 	fcgi/nodes/render.c fcgi/nodes/render.h \
 	fcgi/nodes/sources.c fcgi/nodes/sources.h \
+	fcgi/nodes/swarm.c fcgi/nodes/swarm.h \
 	fcgi/oauth/grant.c fcgi/oauth/grant.h \
 	fcgi/oauth/judge.c fcgi/oauth/judge.h \
 	fcgi/oauth/jwks.c fcgi/oauth/jwks.h \
@@ -110,7 +112,7 @@ tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
 tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
 endif
 
-FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form
+FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_nodes tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form
 tests_fuzz_fuzz_denials_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_denials_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_oauth_form_LDADD = libfront.a $(LDADD)
@@ -121,6 +123,8 @@ tests_fuzz_fuzz_http_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_http_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_jwt_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_jwt_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_nodes_LDADD = libfront.a $(LDADD)
+tests_fuzz_fuzz_nodes_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 

@@ -123,6 +123,16 @@ int nodes_add(struct nodes *list, const char *name, const char *host, unsigned p
     return 0;
 }
 
+void nodes_drop(struct nodes *list, const char *name)
+{
+    struct node_row *row = nodes_find(list, name);
+
+    if (!row)
+        return;
+    list->n--;
+    memmove(row, row + 1, (size_t)(list->rows + list->n - row) * sizeof *row);
+}
+
 /* ---- the file ---- */
 
 static int read_line(struct nodes *list, char *line, struct err *e)

@@ -56,6 +56,9 @@ int nodes_add(struct nodes *list, const char *name, const char *host, unsigned p
 /* NULL: there is none. */
 struct node_row *nodes_find(const struct nodes *list, const char *name);
 
+/* Removes it, if it is there. */
+void nodes_drop(struct nodes *list, const char *name);
+
 /* Adds the lines "NAME HOST:PORT" of text, which is changed; '#' begins a comment. Errors name the
  * line. */
 int nodes_read(struct nodes *list, char *text, struct err *e);

@@ -3,6 +3,8 @@
 #include "fcgi/nodes/sources.h"
 
 #include "common/base/fdio.h"
+#include "fcgi/nodes/kubernetes.h"
+#include "fcgi/nodes/swarm.h"
 
 #include <string.h>
 
@@ -23,6 +25,8 @@ static int file_look(const struct nodes_place *place, struct nodes *out, struct 
 
 static const struct nodes_source sources[] = {
     {"file", true, file_check, file_look},
+    {"kubernetes", false, kubernetes_check, kubernetes_look},
+    {"swarm", false, swarm_check, swarm_look},
 };
 
 const struct nodes_source *nodes_source_find(const char *name)

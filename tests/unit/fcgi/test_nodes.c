@@ -3,8 +3,10 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/rpc/json.h"
+#include "fcgi/nodes/kubernetes.h"
 #include "fcgi/nodes/render.h"
-#include "fcgi/nodes/sources.h"
+#include "fcgi/nodes/swarm.h"
 #include "tests/unit/unit.h"
 
 #define KEEP_MS 60000
@@ -216,6 +218,139 @@ static void a_node_with_another_address_or_name_is_one_node(void **state)
     assert_non_null(nodes_find(&list, "renamed"));
 }
 
+/* ---- what orchestrators answer ---- */
+
+/* JSON with ' for ". */
+static json_t *json_of(const char *text)
+{
+    AUTO_FREE char *copy = mem_strdup(text);
+    struct err e = ERR_INIT;
+
+    for (char *c = copy; (c = strchr(c, '\''));)
+        *c = '"';
+    json_t *value = json_parse(copy, strlen(copy), JSON_MAX_DEPTH, &e);
+    if (!value)
+        fail_msg("%s", e.text);
+    return value;
+}
+
+#define FRONT                                                                                      \
+    "[{'Spec':{'Name':'front2'}},{'Spec':{'Name':'front'},'Endpoint':{'Ports':["                   \
+    "{'PublishMode':'ingress','PublishedPort':1},{'PublishMode':'host','PublishedPort':8080}]}}]"
+
+static const struct nodes_place front = {.service = "front"};
+
+/* A machine of a Swarm, with its task. */
+static void assert_swarm_state(const char *machine, const char *task, int expected)
+{
+    AUTO_NODES struct nodes list = {0};
+    AUTO_FREE char *text = mem_printf("[{'ID':'a','Description':{'Hostname':'n1'},%s}]", machine);
+    json_auto_t *services = json_of(FRONT), *machines = json_of(text), *tasks = json_of(task);
+    struct err e;
+
+    assert_works(swarm_read(services, machines, tasks, &front, &list, &e), e);
+    assert_int_equal(list.n, expected >= 0);
+    if (expected < 0)
+        return;
+    assert_int_equal(list.rows[0].state, expected);
+    assert_string_equal(list.rows[0].host, "10.0.0.1");
+    assert_int_equal(list.rows[0].port, 8080);
+}
+
+#define RUNNING  "[{'NodeID':'a','DesiredState':'running','Status':{'State':'running'}}]"
+#define STARTING "[{'NodeID':'a','DesiredState':'ready','Status':{'State':'preparing'}}]"
+#define ENDED    "[{'NodeID':'a','DesiredState':'shutdown','Status':{'State':'running'}}]"
+#define BOTH                                                                                       \
+    "[{'NodeID':'a','DesiredState':'running','Status':{'State':'running'}},"                       \
+    "{'NodeID':'a','DesiredState':'ready','Status':{'State':'preparing'}}]"
+#define UP    "'Spec':{'Availability':'active'},'Status':{'State':'ready','Addr':'10.0.0.1'}"
+#define DOWN  "'Spec':{'Availability':'active'},'Status':{'State':'down','Addr':'10.0.0.1'}"
+#define DRAIN "'Spec':{'Availability':'drain'},'Status':{'State':'ready','Addr':'10.0.0.1'}"
+#define MANAGER                                                                                    \
+    "'Spec':{'Availability':'active'},'Status':{'State':'ready','Addr':'0.0.0.0'},"                \
+    "'ManagerStatus':{'Addr':'10.0.0.1:2377'}"
+
+static void a_swarm_names_its_nodes(void **state)
+{
+    (void)state;
+    assert_swarm_state(UP, RUNNING, NODE_READY);
+    assert_swarm_state(UP, BOTH, NODE_READY);
+    assert_swarm_state(MANAGER, RUNNING, NODE_READY);
+    assert_swarm_state(UP, STARTING, NODE_ABSENT);
+    assert_swarm_state(UP, ENDED, -1);
+    assert_swarm_state(UP, "[]", -1);
+    assert_swarm_state(DOWN, "[]", NODE_ABSENT);
+    assert_swarm_state(DOWN, RUNNING, NODE_ABSENT);
+    assert_swarm_state(DRAIN, RUNNING, NODE_LEAVING);
+    assert_swarm_state(DRAIN, "[]", NODE_LEAVING);
+}
+
+static void a_swarm_without_the_service_is_an_error(void **state)
+{
+    static const char *const services[] = {"[]", "[{'Spec':{'Name':'front'}}]", "{}"};
+    static const enum err_kind kinds[] = {ERR_NOT_FOUND, ERR_NOT_FOUND, ERR_PROTOCOL};
+    json_auto_t *none = json_array();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(services); i++) {
+        AUTO_NODES struct nodes list = {0};
+        json_auto_t *service = json_of(services[i]);
+        struct err e;
+        assert_fails(swarm_read(service, none, none, &front, &list, &e), kinds[i], e);
+    }
+}
+
+static void kubernetes_names_its_nodes(void **state)
+{
+    static const char text[] =
+        "{'items':[{'addressType':'IPv4','ports':[{'name':'other','port':1},"
+        "{'name':'http','port':8080}],'endpoints':["
+        "{'addresses':['10.0.0.1'],'conditions':{'ready':true},'nodeName':'n1'},"
+        "{'addresses':['10.0.0.2'],'conditions':{'ready':false},'nodeName':'n2'},"
+        "{'addresses':['10.1.0.3'],'conditions':{'ready':false,'terminating':true},'nodeName':'n3'"
+        "},{'addresses':['10.0.0.3'],'nodeName':'n3'},{'addresses':['10.0.0.9']}]},"
+        "{'addressType':'IPv6','ports':[{'port':80}],'endpoints':["
+        "{'addresses':['fd00::4'],'conditions':{},'nodeName':'n4'}]}]}";
+    AUTO_NODES struct nodes list = {0};
+    json_auto_t *slices = json_of(text);
+    struct err e;
+
+    (void)state;
+    assert_works(kubernetes_read(slices, &front, &list, &e), e);
+    assert_int_equal(list.n, 4);
+    assert_int_equal(list.rows[0].state, NODE_READY);
+    assert_int_equal(list.rows[0].port, 8080);
+    assert_int_equal(list.rows[1].state, NODE_ABSENT);
+    assert_int_equal(list.rows[2].state, NODE_READY);
+    assert_string_equal(list.rows[2].host, "10.0.0.3");
+    assert_string_equal(list.rows[3].host, "[fd00::4]");
+    assert_int_equal(list.rows[3].port, 80);
+}
+
+static void answers_of_another_form_are_errors(void **state)
+{
+    static const struct {
+        const char *text;
+        enum err_kind kind;
+    } rows[] = {
+        {"{}", ERR_PROTOCOL},
+        {"{'items':{}}", ERR_PROTOCOL},
+        {"{'items':[],'metadata':{'continue':'x'}}", ERR_LIMIT},
+        {"{'items':[{'endpoints':[{'addresses':['h'],'nodeName':'n1'}]}]}", ERR_NOT_FOUND},
+        {"{'items':[{'ports':[{'port':1}],'endpoints':[{'nodeName':'n1'}]}]}", ERR_PROTOCOL},
+        {"{'items':[{'ports':[{'port':1}],'endpoints':[{'addresses':['h;'],'nodeName':'n1'}]}]}",
+         ERR_INVALID},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_NODES struct nodes list = {0};
+        json_auto_t *slices = json_of(rows[i].text);
+        struct err e;
+        assert_fails(kubernetes_read(slices, &front, &list, &e), rows[i].kind, e);
+    }
+}
+
 /* ---- the file for nginx ---- */
 
 static void the_file_has_every_group_and_reads_back(void **state)
@@ -257,6 +392,10 @@ static void a_source_says_what_it_needs(void **state)
     assert_null(nodes_source_find("consul"));
     assert_fails(nodes_source_find("file")->check(&none, &e), ERR_INVALID, e);
     assert_contains(e.text, "--file");
+    assert_fails(nodes_source_find("swarm")->check(&none, &e), ERR_INVALID, e);
+    assert_fails(nodes_source_find("kubernetes")->check(&none, &e), ERR_INVALID, e);
+    const struct nodes_place wrong = {.service = "a/../b"};
+    assert_fails(nodes_source_find("kubernetes")->check(&wrong, &e), ERR_INVALID, e);
 }
 
 int main(void)
@@ -271,6 +410,10 @@ int main(void)
         cmocka_unit_test(a_node_that_is_not_named_stays_for_a_while),
         cmocka_unit_test(a_node_that_leaves_goes_at_once),
         cmocka_unit_test(a_node_with_another_address_or_name_is_one_node),
+        cmocka_unit_test(a_swarm_names_its_nodes),
+        cmocka_unit_test(a_swarm_without_the_service_is_an_error),
+        cmocka_unit_test(kubernetes_names_its_nodes),
+        cmocka_unit_test(answers_of_another_form_are_errors),
         cmocka_unit_test(the_file_has_every_group_and_reads_back),
         cmocka_unit_test(a_source_says_what_it_needs),
     };

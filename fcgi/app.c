@@ -6,6 +6,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/mcp/features/tool.h"
 #include "common/sandbox/sandbox.h"
 #include "common/tools/args.h"
@@ -107,6 +108,8 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .app = &app->tools,
                                               .tool_prefix = set ? NULL : s->tools_prefix,
                                               .absent_tool = set ? NULL : tools_absent,
+                                              .routes_by = set ? NULL : tool_routes_by,
+                                              .route_headers = !set && s->route_headers,
                                               .scopes = SCOPE_ALL,
                                               .arguments = &args_tables,
                                               .tools_cache = mcp_tools_cache_new(),
@@ -201,6 +204,7 @@ int app_init(struct app *app, const struct settings *s, bool http, const struct 
 {
     const struct crypto_part label = {SEAL_LABEL, sizeof SEAL_LABEL - 1};
 
+    node_set(s->node);
     *app = (struct app){
         .settings = s,
         .tokens = tokens,
@@ -209,7 +213,8 @@ int app_init(struct app *app, const struct settings *s, bool http, const struct 
         .tools = {.broker_path = s->broker,
                   .local_dirs = s->local_dirs,
                   .limits = s->limits,
-                  .packages = s->index.n > 0},
+                  .packages = s->index.n > 0,
+                  .route_headers = s->route_headers},
     };
     if (http && strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0)
         return err_set(e, ERR_INVALID,

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/base/parse.h"
 #include "common/sandbox/sandbox.h"
 #include "common/tools/tools.h"
@@ -78,6 +79,14 @@ const struct conf_row settings_table[] = {
      "Origins of browser pages that may call /mcp, separated by commas, in addition to the origin of PUBLIC_BASE_URL."},
     {"SANDCGI_ALLOWED_HOSTS", CONF_STRING, FIELD(allowed_hosts), "", 0, 0, NULL, 0,
      "Host header values accepted by /mcp, separated by commas, in addition to the host of PUBLIC_BASE_URL and localhost. * accepts any."},
+    {"SANDCGI_NODE", CONF_STRING, FIELD(node), "", 0, NODE_NAME_MAX, NULL, 0,
+     "Name of this machine among several behind an edge, of the characters a-z and 0-9: ids and links begin with it. Empty: there is one machine."},
+    {"SANDCGI_EDGE_SECRET", CONF_STRING, FIELD(edge_secret), "", 0, 0, NULL, CONF_SECRET,
+     "Secret that the edge sends with each request, at least 32 characters, the same on all nodes. What the edge says is believed only together with it. Empty: there is no edge."},
+    {"SANDCGI_STANDIN", CONF_CHOICE, FIELD(standin), "serve", 0, 0, "serve|refuse", 0,
+     "What this node does for a conversation whose home is away. serve: it goes on with files of its own, which are removed when the home is back; refuse: its calls are answered 503."},
+    {"SANDCGI_ROUTE_HEADERS", CONF_BOOL, FIELD(route_headers), "false", 0, 0, NULL, 0,
+     "Ask clients to send conversationId as the header Mcp-Param-Conversation, too, by which the edge finds the home at once. Calls of clients that do not are refused."},
     {"SANDCGI_LISTEN", CONF_STRING, FIELD(listen), "/run/sandcgi/fastcgi.sock", 0, 107, NULL, CONF_REQUIRED,
      "FastCGI socket of the workers: a path, or ADDRESS:PORT."},
     {"SANDCGI_LISTEN_MODE", CONF_MODE, FIELD(listen_mode), "0660", 0, 0, NULL, 0,
@@ -358,6 +367,9 @@ static int check_combinations(const struct settings *s, struct err *e)
          "SANDCGI_METRICS must be a path or a loopback address, e.g. 127.0.0.1:9464: whoever "
          "reaches it can read it"},
         {s->sandbox_root[0] != '/', "SANDBOX_ROOT must be an absolute path"},
+        {*s->node && !node_name_ok(s->node),
+         "SANDCGI_NODE must consist of 1 to 16 of the characters a-z and 0-9, e.g. n1"},
+        {*s->edge_secret && !*s->node, "SANDCGI_EDGE_SECRET is set without SANDCGI_NODE; set both"},
         {*s->sandbox_host_path && s->sandbox_host_path[0] != '/',
          "SANDBOX_HOST_PATH must be an absolute path"},
     };
@@ -399,6 +411,9 @@ static int settings_derive(struct settings *s, struct err *e)
         free(s->sandbox_host_path);
         s->sandbox_host_path = mem_strdup(s->sandbox_root);
     }
+    s->links_url = *s->node && strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) != 0
+                       ? mem_printf("%s/%s", s->public_base_url, s->node)
+                       : mem_strdup(s->public_base_url);
     s->pool.idle_ms = (int64_t)s->warm_idle_ms;
     s->pool.reuse = s->reuse == SETTINGS_REUSE_CONVERSATION;
     /* Starts are fastest at about two at a time per CPU. */
@@ -455,6 +470,7 @@ int settings_load(struct settings *out, const char *path, struct err *e)
         check_url(out, e) == 0 && check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
         find_web_group(out, e) == 0 &&
         (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
+        (!*out->edge_secret || check_secret("SANDCGI_EDGE_SECRET", out->edge_secret, e) == 0) &&
         check_combinations(out, e) == 0 && settings_derive(out, e) == 0 &&
         check_oauth(out, e) == 0 && load_tenants(out, e) == 0)
         return 0;
@@ -466,4 +482,5 @@ void settings_clear(struct settings *s)
 {
     conf_clear(settings_table, s);
     tenants_clear(&s->tenants);
+    free(TAKE_PTR(s->links_url));
 }

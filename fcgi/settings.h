@@ -7,6 +7,7 @@
 
 enum settings_auth { SETTINGS_AUTH_NGINX, SETTINGS_AUTH_TOKEN };
 enum settings_answers { SETTINGS_ANSWERS_TEXT, SETTINGS_ANSWERS_STRUCTURED };
+enum settings_standin { SETTINGS_STANDIN_SERVE, SETTINGS_STANDIN_REFUSE };
 enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
 
 struct settings {
@@ -20,6 +21,9 @@ struct settings {
     int auth;                     /* enum settings_auth */
     int answers;                  /* enum settings_answers */
     char *tools, *tools_prefix;
+    char *node, *edge_secret;
+    int standin; /* enum settings_standin */
+    bool route_headers;
     char *listen, *listen_group, *broker, *user, *hub, *events;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;
@@ -50,7 +54,8 @@ struct settings {
     gid_t web_gid;            /* of SANDCGI_LISTEN_GROUP; 0: none */
     int64_t old_secret_until; /* Unix seconds; 0: there is no old secret */
     char instance_id[17];
-    int toolset; /* of tools, by toolset_find */
+    char *links_url; /* public_base_url, with the node behind it: what links begin with */
+    int toolset;     /* of tools, by toolset_find */
     struct pool_settings pool;
     struct index_settings index;
     struct tenants tenants; /* of SANDBOX_TENANTS_FILE; no limits without it */

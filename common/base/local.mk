@@ -18,6 +18,7 @@ libbase_a_SOURCES = \
 	common/base/mem.c common/base/mem.h \
 	common/base/metrics.c common/base/metrics.h \
 	common/base/network.c common/base/network.h \
+	common/base/node.c common/base/node.h \
 	common/base/parse.c common/base/parse.h \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
@@ -45,6 +46,7 @@ check_PROGRAMS += \
 	tests/unit/base/test_loop \
 	tests/unit/base/test_mem \
 	tests/unit/base/test_metrics \
+	tests/unit/base/test_node \
 	tests/unit/base/test_parse \
 	tests/unit/base/test_sock \
 	tests/unit/base/test_sock_message \

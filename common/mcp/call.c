@@ -137,7 +137,8 @@ void mcp_note_named(const struct mcp_call *call)
         json_t *values = add_named(known, (void *)(uintptr_t)value, &e);
         json_decref(stdio_client->named);
         stdio_client->named = values;
-    } else if (call->session) { /* a record that is full keeps what it has */
+    } else if (call->session &&
+               !*call->session->node) { /* a record that is full keeps what it has */
         mcp_session_set(call->server, call->session, "named", add_named, (void *)(uintptr_t)value,
                         &e);
     }

@@ -57,8 +57,9 @@ struct mcp_call {
     struct mcp_session *session; /* legacy, when the client named one; NULL: none */
     /* Of requests, for what a handler returns beside the result: session, listen. */
     struct mcp_answer *answer;
-    const char *detail; /* for the log, set by the handler: the tool's name */
-    bool cancelled;     /* set by the handler: the client does not want the answer */
+    const char *detail;           /* for the log, set by the handler: the tool's name */
+    bool cancelled;               /* set by the handler: the client does not want the answer */
+    const char *new_conversation; /* the name of the one that it begins; NULL: any */
     struct mcp_failure failure;
 };
 
@@ -73,6 +74,7 @@ struct mcp_method {
     /* Caching hints of the modern revision; scope NULL: results of this method carry none. */
     const char *cache_scope;
     int ttl_ms;
+    enum mcp_routes_by routes_by;
     bool waits; /* perhaps: for the broker, a program or the user (mcp_stdio_client.hand_over) */
 };
 

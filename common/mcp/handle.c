@@ -5,6 +5,7 @@
 #include "common/base/trace.h"
 #include "common/mcp/call.h"
 #include "common/mcp/era.h"
+#include "common/mcp/route.h"
 #include "common/mcp/session/mailbox.h"
 #include "common/rpc/json.h"
 
@@ -23,34 +24,49 @@
 #define HOUR_MS   (60 * MINUTE_MS)
 
 static const struct mcp_method methods[] = {
-    {"initialize", MCP_ANY_LEGACY, RPC_REQUEST, mcp_initialize, NULL, NULL, 0, false},
-    {"ping", MCP_ANY_LEGACY, RPC_REQUEST, mcp_ping, NULL, NULL, 0, false},
-    {"server/discover", MCP_ANY_MODERN, RPC_REQUEST, mcp_discover, NULL, "public", HOUR_MS, false},
-    {"tools/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_list, NULL, "public", MINUTE_MS, true},
-    {"tools/call", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_call, "name", NULL, 0, true},
-    {"resources/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_list, NULL, "private", 0, true},
-    {"resources/templates/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_templates, NULL,
-     "public", HOUR_MS, false},
-    {"resources/read", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_read, "uri", "private", 0,
+    {"initialize", MCP_ANY_LEGACY, RPC_REQUEST, mcp_initialize, NULL, NULL, 0, MCP_ROUTES_NOWHERE,
+     false},
+    {"ping", MCP_ANY_LEGACY, RPC_REQUEST, mcp_ping, NULL, NULL, 0, MCP_ROUTES_NOWHERE, false},
+    {"server/discover", MCP_ANY_MODERN, RPC_REQUEST, mcp_discover, NULL, "public", HOUR_MS,
+     MCP_ROUTES_NOWHERE, false},
+    {"tools/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_list, NULL, "public", MINUTE_MS,
+     MCP_ROUTES_NOWHERE, true},
+    {"tools/call", MCP_ANY_REVISION, RPC_REQUEST, mcp_tools_call, "name", NULL, 0, MCP_ROUTES_TOOL,
      true},
-    {"resources/subscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_subscribe, NULL, NULL, 0, false},
-    {"resources/unsubscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_unsubscribe, NULL, NULL, 0, false},
+    {"resources/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_list, NULL, "private", 0,
+     MCP_ROUTES_SESSION, true},
+    {"resources/templates/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_templates, NULL,
+     "public", HOUR_MS, MCP_ROUTES_NOWHERE, false},
+    {"resources/read", MCP_ANY_REVISION, RPC_REQUEST, mcp_resources_read, "uri", "private", 0,
+     MCP_ROUTES_URI, true},
+    {"resources/subscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_subscribe, NULL, NULL, 0,
+     MCP_ROUTES_SESSION, false},
+    {"resources/unsubscribe", MCP_ANY_LEGACY, RPC_REQUEST, mcp_unsubscribe, NULL, NULL, 0,
+     MCP_ROUTES_SESSION, false},
     {"prompts/list", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_list, NULL, "public", HOUR_MS,
-     false},
-    {"prompts/get", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_get, "name", NULL, 0, true},
-    {"completion/complete", MCP_ANY_REVISION, RPC_REQUEST, mcp_complete, NULL, NULL, 0, true},
-    {"tasks/get", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_get, "taskId", NULL, 0, true},
-    {"tasks/update", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_update, "taskId", NULL, 0, true},
-    {"tasks/cancel", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_cancel, "taskId", NULL, 0, true},
-    {"logging/setLevel", MCP_ANY_LEGACY, RPC_REQUEST, mcp_set_level, NULL, NULL, 0, false},
+     MCP_ROUTES_NOWHERE, false},
+    {"prompts/get", MCP_ANY_REVISION, RPC_REQUEST, mcp_prompts_get, "name", NULL, 0,
+     MCP_ROUTES_NOWHERE, true},
+    {"completion/complete", MCP_ANY_REVISION, RPC_REQUEST, mcp_complete, NULL, NULL, 0,
+     MCP_ROUTES_CONTEXT, true},
+    {"tasks/get", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_get, "taskId", NULL, 0, MCP_ROUTES_TASK,
+     true},
+    {"tasks/update", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_update, "taskId", NULL, 0,
+     MCP_ROUTES_TASK, true},
+    {"tasks/cancel", MCP_ANY_MODERN, RPC_REQUEST, mcp_tasks_cancel, "taskId", NULL, 0,
+     MCP_ROUTES_TASK, true},
+    {"logging/setLevel", MCP_ANY_LEGACY, RPC_REQUEST, mcp_set_level, NULL, NULL, 0,
+     MCP_ROUTES_SESSION, false},
     {"subscriptions/listen", MCP_ANY_MODERN, RPC_REQUEST, mcp_subscriptions_listen, NULL, NULL, 0,
-     false},
-    {"notifications/initialized", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0, false},
+     MCP_ROUTES_LISTEN, false},
+    {"notifications/initialized", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0,
+     MCP_ROUTES_NOWHERE, false},
     {"notifications/cancelled", MCP_ANY_REVISION, RPC_NOTIFICATION, mcp_cancelled, NULL, NULL, 0,
-     false},
-    {"notifications/progress", MCP_ANY_REVISION, RPC_NOTIFICATION, NULL, NULL, NULL, 0, false},
+     MCP_ROUTES_NOWHERE, false},
+    {"notifications/progress", MCP_ANY_REVISION, RPC_NOTIFICATION, NULL, NULL, NULL, 0,
+     MCP_ROUTES_NOWHERE, false},
     {"notifications/roots/list_changed", MCP_ANY_LEGACY, RPC_NOTIFICATION, NULL, NULL, NULL, 0,
-     false},
+     MCP_ROUTES_NOWHERE, false},
 };
 
 static const struct mcp_method *find_method(const char *name)
@@ -159,8 +175,9 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
                            struct mcp_answer *out)
 {
     struct mcp_stdio_client *stdio_client = call->origin->stdio_client;
+    char made[MCP_MADE_MAX];
     json_t *result = NULL;
-    int rc = 0;
+    int rc;
 
     /* On stdio a modern request settles the era of the process; server/discover does not. */
     if (stdio_client && (call->era.features & MCP_IS_MODERN) &&
@@ -168,8 +185,10 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
         stdio_client->modern = true;
     call->era.features = mcp_features_here(call->server, call->origin, call->era.features);
     trace_take(json_get_string(json_object_get(call->params, "_meta"), "traceparent"));
-    mcp_note_named(call); /* here: on stdio another process may run it */
-    if (call->method && call->method->waits)
+    mcp_note_named(call); /* here: on stdio another process may run it, or another node */
+    call->new_conversation = made;
+    rc = mcp_route_request(call, made);
+    if (rc == 0 && call->method && call->method->waits)
         rc = hand_over(call->origin, &call->failure);
     if (rc == 0)
         rc = run_method(call, &result);
@@ -208,18 +227,38 @@ static int find_session(struct mcp_call *call, const struct rpc_message *message
     return 0;
 }
 
+static struct mcp_call call_of(const struct mcp_server *server, const struct mcp_origin *origin,
+                               const struct rpc_message *message, struct mcp_answer *answer)
+{
+    return (struct mcp_call){.server = server,
+                             .origin = origin,
+                             .id = message->id,
+                             .params = message->params,
+                             .method = find_method(message->method),
+                             .method_name = message->method,
+                             .answer = answer};
+}
+
+/* A notification, or a response to a request of ours: the call that waits for it may run in another
+ * worker. */
+static void take_other(struct mcp_call *call, const struct rpc_message *message,
+                       const json_t *whole)
+{
+    const struct mcp_method *method = call->method;
+
+    if (message->kind == RPC_RESPONSE && call->session && message->id)
+        mcp_mailbox_deliver(call->server->sessions_fd, call->session->id, message->id, whole);
+    if (message->kind == RPC_NOTIFICATION && method && method->kind == RPC_NOTIFICATION &&
+        method->handle)
+        method->handle(call, NULL);
+}
+
 static void answer_message(const struct mcp_server *server, const struct mcp_origin *origin,
                            const struct rpc_message *message, const json_t *whole,
                            struct mcp_answer *out)
 {
-    const struct mcp_method *method = find_method(message->method);
-    struct mcp_call call = {.server = server,
-                            .origin = origin,
-                            .id = message->id,
-                            .params = message->params,
-                            .method = method,
-                            .method_name = message->method,
-                            .answer = out};
+    struct mcp_call call = call_of(server, origin, message, out);
+    const struct mcp_method *method = call.method;
     AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
     AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
 
@@ -232,12 +271,8 @@ static void answer_message(const struct mcp_server *server, const struct mcp_ori
         answer_request(&call, message, out);
     else
         answer_accepted(out);
-    /* A response to a request of ours: the call that waits for it may run in another worker. */
-    if (out->status == 202 && message->kind == RPC_RESPONSE && call.session && message->id)
-        mcp_mailbox_deliver(server->sessions_fd, call.session->id, message->id, whole);
-    if (out->status == 202 && message->kind == RPC_NOTIFICATION && method &&
-        method->kind == RPC_NOTIFICATION && method->handle)
-        method->handle(&call, NULL);
+    if (out->status == 202 && message->kind != RPC_REQUEST && !mcp_route_other(&call, message))
+        take_other(&call, message, whole);
     mcp_failure_clear(&call.failure);
 }
 
@@ -324,6 +359,35 @@ static bool batch_waits(const json_t *batch)
     return false;
 }
 
+/* A batch is one request: it goes where its first message that belongs elsewhere does. */
+static bool batch_goes_on(const struct mcp_server *server, const struct mcp_origin *origin,
+                          const json_t *batch, struct mcp_answer *out)
+{
+    size_t i;
+    json_t *element;
+
+    json_array_foreach(batch, i, element)
+    {
+        AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
+        AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
+        struct rpc_message message = {0};
+        struct err e = ERR_INIT;
+        char made[MCP_MADE_MAX];
+
+        if (rpc_classify(element, &message, &e) < 0)
+            continue;
+        struct mcp_call call = call_of(server, origin, &message, out);
+        if (find_session(&call, &message, &session, &refusal) < 0)
+            continue;
+        int rc = message.kind == RPC_REQUEST ? mcp_route_request(&call, made)
+                                             : mcp_route_other(&call, &message);
+        mcp_failure_clear(&call.failure);
+        if (rc > 0)
+            return true;
+    }
+    return false;
+}
+
 static void answer_batch(const struct mcp_server *server, const struct mcp_origin *origin,
                          const json_t *batch, struct mcp_answer *out)
 {
@@ -334,6 +398,10 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
     json_t *element;
 
     out->method = "batch";
+    if (rc == 0 && origin->edge && batch_goes_on(server, origin, batch, out)) {
+        answer_accepted(out);
+        return;
+    }
     if (rc == 0 && batch_waits(batch))
         rc = hand_over(origin, &refusal);
     if (rc < 0) {

@@ -16,7 +16,10 @@ libmcp_a_SOURCES = \
 	common/mcp/handle.c common/mcp/server.h \
 	common/mcp/revision.c common/mcp/revision.h \
 	common/mcp/session/mailbox.c common/mcp/session/mailbox.h \
+	common/mcp/route.c common/mcp/route.h \
+	common/mcp/session/sent_on.c common/mcp/session/sent_on.h \
 	common/mcp/session/session.c common/mcp/session/session.h \
+	common/mcp/session/session_seal.c common/mcp/session/session_seal.h \
 	common/mcp/session/session_methods.c \
 	common/mcp/session/stream.c common/mcp/session/stream.h
 

@@ -12,6 +12,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
+#include "common/base/node.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -39,6 +40,21 @@ struct mcp_error_style {
     bool always_200;         /* HTTP status of errors that we would send with 400 */
 };
 
+/* Which node serves a call, where there are several (route.h). */
+enum mcp_routes_by {
+    MCP_ROUTES_NOWHERE, /* the node at which it arrives */
+    /* Of tools: */
+    MCP_ROUTES_NAMED, /* that of the run, sandbox or conversation that its arguments name */
+    MCP_ROUTES_NEW,   /* the same; without a conversation it begins one */
+    /* Of methods: */
+    MCP_ROUTES_TOOL,    /* as the tool says */
+    MCP_ROUTES_TASK,    /* that of taskId */
+    MCP_ROUTES_URI,     /* that of what the uri names */
+    MCP_ROUTES_CONTEXT, /* that of the conversation among the arguments given so far */
+    MCP_ROUTES_LISTEN,  /* that of the first task or resource */
+    MCP_ROUTES_SESSION, /* the legacy session's */
+};
+
 /* What a server is to its clients; constant. One process may be several (struct mcp_origin's
  * transport chooses), which share app and sessions_fd. */
 struct mcp_server {
@@ -58,7 +74,10 @@ struct mcp_server {
     /* Why a tool that the client names is not among them, on the heap; NULL: there is no such tool.
      * local: of stdio. NULL function: there are no others. */
     char *(*absent_tool)(void *app, const char *name, bool local, unsigned scopes);
-    unsigned scopes; /* what its callers may do, which has chosen the tools; for absent_tool */
+    /* Of its tools; NULL: all calls of a tenant belong to one node, since ids name none. */
+    enum mcp_routes_by (*routes_by)(const struct mcp_tool *tool);
+    unsigned scopes;    /* what its callers may do, which has chosen the tools; for absent_tool */
+    bool route_headers; /* tables' schemas have x-mcp-header: headers are compared with arguments */
     const struct mcp_arguments *arguments;   /* reads the tools' tables; NULL: they have none */
     const struct mcp_prompt *const *prompts; /* in the order of prompts/list, n_prompts */
     size_t n_prompts;
@@ -134,6 +153,23 @@ struct mcp_stdio_client {
 
 void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client);
 
+/* What the edge says about a message, where there are several nodes. */
+struct mcp_edge {
+    const char *route; /* the key by which it chose this node, "tenant:conversation"; NULL: none */
+    bool again;        /* it was sent on already */
+    bool standin;      /* the node that it belongs to is away, */
+    bool refuses;      /* and this one does not serve in its stead */
+};
+
+#define MCP_KEY_MAX       384 /* of a conversation in the form of a header, with its NUL */
+#define MCP_AWAY_RETRY_MS 5000
+
+/* Where a message is served instead of here. */
+struct mcp_elsewhere {
+    enum { MCP_STAYS, MCP_BY_KEY, MCP_BY_NODE } by;
+    char name[MCP_KEY_MAX]; /* the conversation, or the node */
+};
+
 /* Where a message came from. Headers are NULL when absent; on stdio http is false and there are
  * none. */
 struct mcp_origin {
@@ -152,12 +188,15 @@ struct mcp_origin {
     const char *network; /* the most that its programs may have (permit.h); NULL: no such limit */
     const char *reuse;   /* of containers, by its programs (permit.h); NULL: as the server does */
     bool structured;     /* a program calls: results are objects (mcp_server.in_text) */
-    bool takes_text;     /* answers may come as text, which is cached where many ask for the same */
+    const struct mcp_edge *edge; /* NULL: no edge sent it */
+    bool takes_text; /* answers may come as text, which is cached where many ask for the same */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */
     int cancel_fd;
     struct mcp_stdio_client *stdio_client; /* stdio only, NULL for http */
 };
+
+#define MCP_SESSION_MAX (64 + NODE_NAME_MAX + 2) /* bytes of its id, with the NUL */
 
 struct mcp_answer {
     int status;      /* HTTP status: 200, 202, 400, 404 … */
@@ -167,8 +206,10 @@ struct mcp_answer {
                      has cancelled: end its stream) */
     const char *method; /* for the log: the method's name when it is one of ours, else "-" */
     const char *detail; /* for the log: the tool's name when it is one of ours, else "" */
-    char session[65];   /* to be sent as Mcp-Session-Id (answers to initialize); "" none */
-    const char *error;  /* for the log: why it is a refusal or a tool's failure; NULL: it is none */
+    char session[MCP_SESSION_MAX]; /* to be sent as Mcp-Session-Id (answers to initialize); ""
+                                      none */
+    struct mcp_elsewhere to;       /* nothing of it was done; there is no body */
+    const char *error; /* for the log: why it is a refusal or a tool's failure; NULL: it is none */
     /*
      * A stream that stays open was asked for (subscriptions/listen): body is then the
      * acknowledgement to send first, and listen (owned by the caller, mcp_listen_free) what to

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/node.h"
 #include "common/base/sock.h"
 #include "common/base/trace.h"
 #include "common/protocol/wire.h"
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -252,7 +254,46 @@ static json_t *call_once(const struct client_call *call, struct err *e)
     return result;
 }
 
-json_t *client_call(const struct client_call *call, struct err *e)
+/* ---- ids: clients' have the node's name, the broker's have none ---- */
+
+static const char *const ids[] = {"runId", "sandboxId"};
+
+#define IDS_DEPTH 3 /* of the objects of an answer that have them */
+
+static void add_node(json_t *value, int depth)
+{
+    const char *key;
+    json_t *member;
+    char id[NODE_NAME_MAX + PSANDBOX_ID_MAX + 2];
+    size_t i;
+
+    if (depth > IDS_DEPTH)
+        return;
+    json_array_foreach(value, i, member) add_node(member, depth + 1);
+    json_object_foreach(value, key, member) add_node(member, depth + 1);
+    for (i = 0; i < ARRAY_LEN(ids); i++) {
+        const char *bare = json_get_string(value, ids[i]);
+        if (!bare)
+            continue;
+        node_add(bare, id, sizeof id);
+        json_object_set_new(value, ids[i], json_string(id));
+    }
+}
+
+/* A new reference. */
+static json_t *without_node(const json_t *head)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)head);
+
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        const char *id = json_get_string(head, ids[i]);
+        if (id)
+            json_object_set_new(copy, ids[i], json_string(node_strip(id)));
+    }
+    return copy;
+}
+
+static json_t *call_broker(const struct client_call *call, struct err *e)
 {
     const enum op_by by = op_row(op_of(call->head))->by;
     struct err first = ERR_INIT;
@@ -270,6 +311,19 @@ json_t *client_call(const struct client_call *call, struct err *e)
         return call_once(call, e);
     *e = first;
     return NULL;
+}
+
+json_t *client_call(const struct client_call *call, struct err *e)
+{
+    struct client_call inside = *call;
+
+    if (!*node_name())
+        return call_broker(call, e);
+    json_auto_t *head = without_node(call->head);
+    inside.head = head;
+    json_t *result = call_broker(&inside, e);
+    add_node(result, 0);
+    return result;
 }
 
 static json_t *head_vnew(const struct broker_client *c, enum broker_op op, const char *format,

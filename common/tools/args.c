@@ -3,18 +3,15 @@
 #include "common/tools/args.h"
 
 #include "common/base/b64.h"
-#include "common/base/crypto.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
+#include "common/mcp/route.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-#define MADE_DIGITS 20 /* in the name of a conversation; decimal ones cost a model least */
-#define MADE_LEN    (1 + MADE_DIGITS)
 
 const struct arg_row args_none[] = {{0}};
 
@@ -366,17 +363,18 @@ bool args_unlisted(void *app)
     return false;
 }
 
-/* Names a new conversation, unguessably, where the call names none; made stays empty where it
- * does. */
-static void make_conversation(const struct arg_row *table, void *filled, char *made)
+/* Names a new conversation where the call names none; made stays empty where it does. */
+static void make_conversation(const struct mcp_tool_call *c, void *filled, char *made)
 {
-    for (const struct arg_row *row = table; row->name; row++) {
+    for (const struct arg_row *row = c->tool->arguments; row->name; row++) {
         const char **value = row->made ? field(row, filled) : NULL;
 
         if (!value || *value)
             continue;
-        snprintf(made, MADE_LEN + 1, "c%0*" PRIu64, MADE_DIGITS,
-                 (uint64_t)crypto_random_u32() << 32 | crypto_random_u32());
+        if (c->new_conversation && *c->new_conversation)
+            snprintf(made, MCP_MADE_MAX, "%s", c->new_conversation);
+        else
+            mcp_conversation_make(made);
         *value = made;
     }
 }
@@ -391,14 +389,14 @@ void args_tell_conversation(const char *conversation, struct mcp_result *out)
 
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    char made[MADE_LEN + 1] = "";
+    char made[MCP_MADE_MAX] = "";
     const struct mcp_tool *tool = c->tool;
     AUTO_FREE void *filled = mem_alloc(tool->arguments_size);
     struct err e = ERR_INIT;
     int rc = args_fill(tool->arguments, c->app, c->arguments, filled, &e);
 
     if (rc == 0) {
-        make_conversation(tool->arguments, filled, made);
+        make_conversation(c, filled, made);
         rc = tool->run(c, filled, out, &e);
     }
     if (rc < 0)

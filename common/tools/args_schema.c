@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/mcp/revision.h"
+#include "common/mcp/route.h"
 #include "common/tools/args.h"
 
 static void set_integer(json_t *schema, const char *key, uint64_t value)
@@ -70,6 +71,8 @@ static json_t *row_schema(const struct arg_row *row, const struct tools_app *app
         describe_items(schema, row);
         break;
     }
+    if (app->route_headers && mcp_route_header(row->name))
+        json_object_set_new(schema, "x-mcp-header", json_string(mcp_route_header(row->name)));
     if (row->help)
         json_object_set_new(schema, "description", json_string(row->help));
     if (row->initial)

@@ -57,6 +57,9 @@ json_t *sandbox_logs_template(void);
 
 #define SANDBOX_LOGS_SCHEME "containers://" /* of their URIs */
 
+/* The sandbox's id in a URI that begins so, on the heap; NULL: it has none. */
+char *sandbox_logs_id(const char *uri);
+
 /* As mcp_resources.read. ERR_NOT_FOUND, with one text for all URIs that are not this
  * tenant's. */
 json_t *sandbox_logs_read(const struct tools_app *app, const char *tenant, const char *uri,

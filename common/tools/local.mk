@@ -90,6 +90,7 @@ check_PROGRAMS += \
 	tests/unit/tools/test_prompts \
 	tests/unit/tools/test_resources \
 	tests/unit/tools/test_run_code \
+	tests/unit/tools/test_routes \
 	tests/unit/tools/test_runs \
 	tests/unit/tools/test_client \
 	tests/unit/tools/test_upload_file \
@@ -112,6 +113,7 @@ tests_unit_tools_test_profile_runner_SOURCES = tests/unit/tools/test_profile_run
 tests_unit_tools_test_prompts_SOURCES = tests/unit/tools/test_prompts.c $(TOOLS_FAKES)
 tests_unit_tools_test_resources_SOURCES = tests/unit/tools/test_resources.c $(TOOLS_FAKES)
 tests_unit_tools_test_run_code_SOURCES = tests/unit/tools/test_run_code.c $(TOOLS_FAKES)
+tests_unit_tools_test_routes_SOURCES = tests/unit/tools/test_routes.c $(TOOLS_FAKES) $(ASK_FAKES)
 tests_unit_tools_test_runs_SOURCES = tests/unit/tools/test_runs.c $(TOOLS_FAKES)
 tests_unit_tools_test_client_SOURCES = tests/unit/tools/test_client.c $(TOOLS_FAKES)
 tests_unit_tools_test_words_SOURCES = tests/unit/tools/test_words.c $(TOOLS_FAKES)

@@ -11,39 +11,41 @@
 
 #define SEPARATORS ", "
 
-/* In the order of tools/list, each with its toolset and the scopes that it needs. A new tool has a
- * row in its own file, a name in list.h, and a line here. */
+/* In the order of tools/list, each with its toolset, the scopes that it needs, and what decides
+ * about its node where there are several. A new tool has a row in its own file, a name in list.h,
+ * and a line here. */
 /* clang-format off */
 static const struct {
     int set;
     unsigned needs;
+    enum mcp_routes_by routes_by;
     const struct mcp_tool *tool;
 } table[] = {
-    {TOOLSET_CORE, SCOPE_RUN, &tool_run_code},
-    {TOOLSET_CORE, SCOPE_RUN, &tool_get_run},
-    {TOOLSET_CORE, SCOPE_RUN, &tool_cancel_run},
-    {TOOLSET_CORE, SCOPE_FILES, &tool_list_files},
-    {TOOLSET_CORE, SCOPE_FILES, &tool_read_file},
-    {TOOLSET_CORE, SCOPE_FILES, &tool_write_file},
-    {TOOLSET_CORE, SCOPE_FILES, &tool_upload_file},
-    {TOOLSET_CORE, SCOPE_RUN, &tool_install_package},
-    {TOOLSET_CORE, 0, &tool_list_runners},
-    {TOOLSET_FILES, SCOPE_FILES, &tool_move_file},
-    {TOOLSET_FILES, SCOPE_FILES, &tool_delete_file},
-    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_create_upload},
-    {TOOLSET_TRANSFER, SCOPE_FILES | SCOPE_NETWORK, &tool_import_url},
-    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_download_archive},
-    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_upload_archive},
-    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_copy_project},
-    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_copy_file},
-    {TOOLSET_TRANSFER, SCOPE_FILES, &tool_copy_file_from_sandbox},
-    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_create_sandbox},
-    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_exec},
-    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_get_sandbox_status},
-    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_close_sandbox},
-    {TOOLSET_SANDBOXES, SCOPE_RUN, &tool_reset_session},
-    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_ADMIN, &tool_list_runs},
-    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_FILES | SCOPE_ADMIN, &tool_delete_conversation},
+    {TOOLSET_CORE, SCOPE_RUN, MCP_ROUTES_NEW, &tool_run_code},
+    {TOOLSET_CORE, SCOPE_RUN, MCP_ROUTES_NAMED, &tool_get_run},
+    {TOOLSET_CORE, SCOPE_RUN, MCP_ROUTES_NAMED, &tool_cancel_run},
+    {TOOLSET_CORE, SCOPE_FILES, MCP_ROUTES_NAMED, &tool_list_files},
+    {TOOLSET_CORE, SCOPE_FILES, MCP_ROUTES_NAMED, &tool_read_file},
+    {TOOLSET_CORE, SCOPE_FILES, MCP_ROUTES_NEW, &tool_write_file},
+    {TOOLSET_CORE, SCOPE_FILES, MCP_ROUTES_NEW, &tool_upload_file},
+    {TOOLSET_CORE, SCOPE_RUN, MCP_ROUTES_NEW, &tool_install_package},
+    {TOOLSET_CORE, 0, MCP_ROUTES_NOWHERE, &tool_list_runners},
+    {TOOLSET_FILES, SCOPE_FILES, MCP_ROUTES_NAMED, &tool_move_file},
+    {TOOLSET_FILES, SCOPE_FILES, MCP_ROUTES_NAMED, &tool_delete_file},
+    {TOOLSET_TRANSFER, SCOPE_FILES, MCP_ROUTES_NEW, &tool_create_upload},
+    {TOOLSET_TRANSFER, SCOPE_FILES | SCOPE_NETWORK, MCP_ROUTES_NEW, &tool_import_url},
+    {TOOLSET_TRANSFER, SCOPE_FILES, MCP_ROUTES_NAMED, &tool_download_archive},
+    {TOOLSET_TRANSFER, SCOPE_FILES, MCP_ROUTES_NEW, &tool_upload_archive},
+    {TOOLSET_TRANSFER, SCOPE_FILES, MCP_ROUTES_NOWHERE, &tool_copy_project},
+    {TOOLSET_TRANSFER, SCOPE_FILES, MCP_ROUTES_NOWHERE, &tool_copy_file},
+    {TOOLSET_TRANSFER, SCOPE_FILES, MCP_ROUTES_NOWHERE, &tool_copy_file_from_sandbox},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, MCP_ROUTES_NEW, &tool_create_sandbox},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, MCP_ROUTES_NAMED, &tool_exec},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, MCP_ROUTES_NAMED, &tool_get_sandbox_status},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, MCP_ROUTES_NAMED, &tool_close_sandbox},
+    {TOOLSET_SANDBOXES, SCOPE_RUN, MCP_ROUTES_NAMED, &tool_reset_session},
+    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_ADMIN, MCP_ROUTES_NAMED, &tool_list_runs},
+    {TOOLSET_ADMIN, SCOPE_RUN | SCOPE_FILES | SCOPE_ADMIN, MCP_ROUTES_NAMED, &tool_delete_conversation},
 };
 
 static const struct {
@@ -196,6 +198,14 @@ unsigned tool_needs(const struct mcp_tool *tool)
         if (table[i].tool == tool)
             return table[i].needs;
     return 0;
+}
+
+enum mcp_routes_by tool_routes_by(const struct mcp_tool *tool)
+{
+    for (size_t i = 0; i < ARRAY_LEN(table); i++)
+        if (table[i].tool == tool)
+            return table[i].routes_by;
+    return MCP_ROUTES_NOWHERE;
 }
 
 unsigned toolset_needs(int set)

@@ -68,6 +68,8 @@ void scopes_format(unsigned scopes, char out[SCOPE_TEXT_MAX]);
 /* What a tool of ours needs. Tools of other servers do several things at once: see
  * toolset_needs. */
 unsigned tool_needs(const struct mcp_tool *tool);
+/* mcp_server.routes_by of our own tools. */
+enum mcp_routes_by tool_routes_by(const struct mcp_tool *tool);
 /* What every call to a set needs, apart from its tool's needs. */
 unsigned toolset_needs(int set);
 

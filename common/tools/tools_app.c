@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 
@@ -279,6 +280,12 @@ void report_soften(struct err *e)
 {
     log_debug("a request failed: %s: %s", err_kind_name(e->kind), e->text);
     err_set(e, e->kind, "%s", public_text(e));
+}
+
+void report_node(struct mcp_result *out)
+{
+    if (*node_name() && out->structured)
+        json_object_set_new(out->structured, "node", json_string(node_name()));
 }
 
 void report_notices(const json_t *result, struct mcp_result *out)

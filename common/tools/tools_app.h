@@ -19,6 +19,7 @@ struct tools_app {
     const char *local_dirs; /* SANDCGI_LOCAL_DIRS: absolute paths, separated by commas */
     struct broker_limits limits;
     bool packages;             /* there is a package index */
+    bool route_headers;        /* SANDCGI_ROUTE_HEADERS */
     struct tools_cache *cache; /* the runner list; made by tools_app_init */
 };
 
@@ -85,6 +86,9 @@ void report_failure(struct mcp_result *out, const struct err *e);
 
 /* The same in *e, for callers that make the result themselves. */
 void report_soften(struct err *e);
+
+/* Names this node in a list of what a tenant has, which is only what is on it. */
+void report_node(struct mcp_result *out);
 
 /* Says each of the result's notices, which are sentences about retention. */
 void report_notices(const json_t *result, struct mcp_result *out);

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 
 #define ALLOW          "Allow: POST, DELETE, OPTIONS\r\n"
+#define AWAY           "Retry-After: 5\r\n" /* MCP_AWAY_RETRY_MS */
 #define HEALTH         "healthz"
 #define READY          "readyz"
 #define HEALTH_MS      20000 /* for the broker's answer */
@@ -79,6 +80,10 @@ static void serve_post(const struct app *app, const struct mcp_server *server,
     if (answer.status == 400 && server->error_style && server->error_style->always_200)
         answer.status = 200;
     answer_from_mcp(&answer, a);
+    if (answer.to.by != MCP_STAYS)
+        http_send_on(r, &answer.to, a);
+    else if (answer.status == 503)
+        a->headers = AWAY;
     if (answer.body && (answer.listen || stream->started))
         http_stream_send(stream, answer.body);
     if (answer.listen) { /* nginx passes subscriptions to the hub; a worker ends one at once */

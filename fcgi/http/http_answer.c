@@ -36,6 +36,7 @@ static const struct {
                {413, "Content Too Large"},
                {415, "Unsupported Media Type"},
                {416, "Range Not Satisfiable"},
+               {421, "Misdirected Request"},
                {429, "Too Many Requests"},
                {503, "Service Unavailable"}};
 

@@ -28,14 +28,14 @@ struct http_source {
 
 struct http_answer {
     int status;
-    const char *headers;       /* each line ends in CRLF */
-    const char *allowed;       /* origin of the browser page that may read this; NULL: none */
-    const char *asked_headers; /* by a preflight request; NULL: this answers no such request */
-    char session[65];          /* Mcp-Session-Id; "" none */
-    json_t *body;              /* owned; NULL: none, or there is text */
-    struct buf text;           /* serialized JSON instead of body; owned */
-    bool sent;                 /* it was not JSON and has been sent */
-    const char *what, *detail; /* for the log line */
+    const char *headers;           /* each line ends in CRLF */
+    const char *allowed;           /* origin of the browser page that may read this; NULL: none */
+    const char *asked_headers;     /* by a preflight request; NULL: this answers no such request */
+    char session[MCP_SESSION_MAX]; /* Mcp-Session-Id; "" none */
+    json_t *body;                  /* owned; NULL: none, or there is text */
+    struct buf text;               /* serialized JSON instead of body; owned */
+    bool sent;                     /* it was not JSON and has been sent */
+    const char *what, *detail;     /* for the log line */
     const char *error; /* for the log line: the kind of a tool's error; NULL: the status says
                           whether it went well */
     bool quiet;        /* a success that occurs all the time: logged at debug only */

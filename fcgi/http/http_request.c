@@ -10,6 +10,7 @@
 #include "common/base/parse.h"
 #include "common/base/trace.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -42,6 +43,10 @@ static const struct {
     {"HTTP_IF_MODIFIED_SINCE", offsetof(struct http_request, if_modified_since)},
     {"HTTP_IF_UNMODIFIED_SINCE", offsetof(struct http_request, if_unmodified_since)},
     {"HTTP_ACCESS_CONTROL_REQUEST_HEADERS", offsetof(struct http_request, asked_headers)},
+    {"HTTP_SANDCGI_EDGE", offsetof(struct http_request, edge_secret)},
+    {"HTTP_SANDCGI_ROUTE", offsetof(struct http_request, edge_route)},
+    {"HTTP_SANDCGI_AGAIN", offsetof(struct http_request, edge_again)},
+    {"HTTP_SANDCGI_STANDIN", offsetof(struct http_request, edge_standin)},
     {"REMOTE_ADDR", offsetof(struct http_request, address)},
     {"HTTP_TRACEPARENT", offsetof(struct http_request, trace)},
     {"SANDCGI_TENANT", offsetof(struct http_request, tenant)},
@@ -102,6 +107,7 @@ struct mcp_origin http_request_origin(struct http_request *r)
                                .network = r->scopes & SCOPE_NETWORK ? r->network
                                                                     : network_name(NETWORK_NONE),
                                .reuse = r->reuse,
+                               .edge = r->behind_edge ? &r->edge : NULL,
                                .protocol_version = r->mcp_version,
                                .method = r->mcp_method,
                                .name = r->mcp_name,
@@ -111,6 +117,16 @@ struct mcp_origin http_request_origin(struct http_request *r)
                                .param_header = http_request_param_header,
                                .param_ctx = r,
                                .cancel_fd = r->source->cancel_fd};
+}
+
+void http_send_on(struct http_request *r, const struct mcp_elsewhere *to, struct http_answer *a)
+{
+    const bool by_key = to->by == MCP_BY_KEY;
+
+    snprintf(r->challenge, sizeof r->challenge, "X-Accel-Redirect: @by_%s\r\nSandcgi-%s: %s\r\n",
+             by_key ? "key" : "node", by_key ? "Key" : "Node", to->name);
+    a->status = 421;
+    a->headers = r->challenge;
 }
 
 void http_request_note(const struct http_request *r)
@@ -139,7 +155,10 @@ static void http_count(const struct http_request *r, const char *route, const ch
 void http_request_log(const struct http_request *r, const struct http_answer *a, bool stream,
                       int64_t us)
 {
-    const char *outcome = a->status >= 500 ? "failed" : a->status >= 400 ? "refused" : "ok";
+    const char *outcome = a->status >= 500   ? "failed"
+                          : a->status == 421 ? "sent_on"
+                          : a->status >= 400 ? "refused"
+                                             : "ok";
 
     if (a->error && a->status < 500)
         outcome = err_is_refusal(err_kind_parse(a->error)) ? "refused" : "failed";

@@ -34,7 +34,10 @@ struct http_request {
     const char *body_file;         /* our nginx has written the body there */
     const char *calls;             /* most calls of a tenant at once; NULL: its share of all */
     const char *rate; /* not NULL: there were too many calls of the tenant in a short time */
-    bool must_free;   /* set by http_guard_room: only a message that ends something has room */
+    const char *edge_secret, *edge_route, *edge_again, *edge_standin; /* what an edge sends */
+    struct mcp_edge edge; /* the same, set by http_guard_who when it is believed */
+    bool behind_edge;
+    bool must_free; /* set by http_guard_room: only a message that ends something has room */
 };
 
 void http_request_read(const struct http_source *source, struct http_request *out);
@@ -47,6 +50,10 @@ void http_request_log(const struct http_request *r, const struct http_answer *a,
 
 /* The caller as MCP sees it; r must outlive it. out and takes_text are left to the worker. */
 struct mcp_origin http_request_origin(struct http_request *r);
+
+/* The message is for another node: the edge sends it there (nginx/edge.conf.in). Without a body
+ * nginx keeps its connection to this node. */
+void http_send_on(struct http_request *r, const struct mcp_elsewhere *to, struct http_answer *a);
 
 /* mcp_origin.param_header; ctx is the struct http_request. */
 const char *http_request_param_header(void *ctx, const char *name);
@@ -63,7 +70,8 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
 /* With SANDCGI_AUTH=nginx: the web server's secret (a->status 403). */
 int http_guard_front(const struct app *app, const struct http_request *r, struct http_answer *a);
 
-/* Authenticates the caller and sets r->tenant and r->scopes. */
+/* Authenticates the caller and sets r->tenant and r->scopes. Where there are several nodes,
+ * believes what the edge says if it sends SANDCGI_EDGE_SECRET. */
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a);
 
 /* 401 with a challenge (error and description may be NULL; see resource.h) and the message. */

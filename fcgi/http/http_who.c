@@ -141,6 +141,22 @@ static int check_tenant(const struct app *app, struct http_request *r, struct ht
     return http_refuse(a, 401, "WWW-Authenticate: Bearer\r\n", "No tenant (SANDCGI_TENANT)");
 }
 
+/* What a client sends under these names means nothing. */
+static void believe_edge(const struct app *app, struct http_request *r)
+{
+    const struct settings *s = app->settings;
+    const char *secret = s->edge_secret;
+
+    if (!secret || !*secret || !r->edge_secret ||
+        !crypto_equal(secret, strlen(secret), r->edge_secret, strlen(r->edge_secret)))
+        return;
+    r->behind_edge = true;
+    r->edge = (struct mcp_edge){.route = r->edge_route,
+                                .again = r->edge_again != NULL,
+                                .standin = r->edge_standin != NULL,
+                                .refuses = s->standin == SETTINGS_STANDIN_REFUSE};
+}
+
 int http_guard_who(const struct app *app, struct http_request *r, struct http_answer *a)
 {
     if (check_tenant(app, r, a) < 0)
@@ -149,6 +165,7 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     enum network_tier most = tenants_find(&app->settings->tenants, row)->network;
     if (r->network ? network_named(r->network) > most : most < NETWORK_LAN)
         r->network = network_name(most);
+    believe_edge(app, r);
     return 0;
 }
 

@@ -258,6 +258,8 @@ static void handle_listen(struct http_request *r, const json_t *message, struct 
 
     mcp_handle(out->server, &origin, message, &answer);
     answer_from_mcp(&answer, a);
+    if (answer.to.by != MCP_STAYS)
+        http_send_on(r, &answer.to, a);
     if (!answer.listen)
         return;
     a->status = 200;

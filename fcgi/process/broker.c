@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/base/sock.h"
 #include "common/mcp/server.h"
 #include "common/protocol/client_runs.h"
@@ -41,9 +42,11 @@ static void on_run_ended(void *ctx, const struct broker_run_news *news)
     struct event_sender sender;
     const struct mcp_server server = {.publish = event_sender_publish, .publish_ctx = &sender};
     const struct changes changes = {&server, news->tenant, news->conversation};
-    const struct mcp_event ended = {
-        .kind = MCP_EVENT_TASK, .tenant = news->tenant, .task = news->run_id};
+    char task[RUN_ID_LEN + NODE_NAME_MAX + 2];
+    const struct mcp_event ended = {.kind = MCP_EVENT_TASK, .tenant = news->tenant, .task = task};
 
+    node_set(s->node);
+    node_add(news->run_id, task, sizeof task);
     event_sender_init(&sender, s->events, EVENTS_TIMEOUT_MS);
     mcp_publish(&server, &ended);
     changes_publish(&changes, news->files);
@@ -72,7 +75,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .file_secret = s->file_secret,
         .old_secret = s->old_secret,
         .old_secret_until = s->old_secret_until,
-        .base_url = s->public_base_url,
+        .base_url = s->links_url,
         .url_ttl_s = (int64_t)((s->url_ttl_ms + 999) / 1000),
         .sandbox_uid = s->sandbox_uid,
         .sandbox_gid = s->sandbox_gid,

@@ -40,6 +40,13 @@ public_host()
     printf '%s' "$host"
 }
 
+# X for every header Mcp-Param-X: the operator's, and those by which an edge finds the node of a call.
+param_headers()
+{
+    setting NGINX_PARAM_HEADERS ''
+    [[ $(setting SANDCGI_ROUTE_HEADERS false) != true ]] || printf ' Conversation Run Sandbox'
+}
+
 # Its path, without a slash at the end.
 public_path()
 {
@@ -99,7 +106,7 @@ render_site()
         REAL_IP_FROM="$(setting NGINX_REAL_IP_FROM '')" REAL_IP_HEADER="$(setting NGINX_REAL_IP_HEADER X-Forwarded-For)" \
         UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" \
         HOSTS="$(public_host) $(setting SANDCGI_ALLOWED_HOSTS '')" \
-        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(setting NGINX_PARAM_HEADERS '')" \
+        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(param_headers)" \
         NETWORKS="$(setting NGINX_NETWORKS '')" NEVER_REUSE="$(setting NGINX_NEVER_REUSE '')" \
         TOOLSETS="$(setting NGINX_TOOLSETS '')" PROFILES="$(setting NGINX_PROFILES '')" "$@" ||
         die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"

@@ -19,7 +19,7 @@ struct mcp_world {
     struct mcp_out out;
     struct mcp_origin origin;
     struct mcp_stdio_client stdio_client;
-    char session[65];
+    char session[MCP_SESSION_MAX];
     json_t *sent;    /* array of what came before the answer */
     json_t *replies; /* object method → result; a method without one is not answered */
     json_t *inbox;   /* responses that wait to be read, on stdio */

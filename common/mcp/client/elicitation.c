@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
+#include "common/base/node.h"
 #include "common/mcp/client/client_channel.h"
 #include "common/mcp/client/seal.h"
 #include "common/mcp/session/stream.h"
@@ -206,12 +207,14 @@ static json_t *params_for(const struct mcp_call *call, const json_t *params)
 static int send_request(struct round *round, const char *key, const json_t *request, struct err *e)
 {
     struct mcp_stdio_client *stdio_client = round->call->origin->stdio_client;
-    char id[MCP_REQUEST_ID_MAX];
+    char bare[MCP_REQUEST_ID_MAX], id[MCP_REQUEST_ID_MAX + NODE_NAME_MAX + 1];
 
-    if (stdio_client)
+    if (stdio_client) {
         snprintf(id, sizeof id, "sandcgi-%u-%u", stdio_client->call, ++stdio_client->next_request);
-    else
-        snprintf(id, sizeof id, "%s-%u", round->channel->mailbox.hex, ++*round->number);
+    } else {
+        snprintf(bare, sizeof bare, "%s-%u", round->channel->mailbox.hex, ++*round->number);
+        node_add(bare, id, sizeof id);
+    }
     json_auto_t *message = json_pack("{s:s, s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "method",
                                      json_object_get(request, "method"), "params",
                                      params_for(round->call, json_object_get(request, "params")));

@@ -46,6 +46,9 @@ struct mcp_resources {
     /* The contents array: [{uri, mimeType, text | blob}]. ERR_NOT_FOUND: unknown to this tenant;
      * ERR_LIMIT: too large to be read whole. */
     json_t *(*read)(void *app, const char *tenant, const char *uri, struct err *e);
+    /* What decides about the node of a resource, on the heap: its conversation, or else an id; both
+     * stay NULL where no node has it. NULL function: of all. */
+    void (*belongs)(const char *uri, char **out_conversation, char **out_id);
     /* May this tenant subscribe to uri? (It need not exist yet.) */
     bool (*can_subscribe)(void *app, const char *tenant, const char *uri);
     /* As mcp_prompt.complete, for a variable of the template uri. */

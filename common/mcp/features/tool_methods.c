@@ -332,8 +332,8 @@ static int check_headers(struct mcp_call *call, size_t index, const json_t *argu
 {
     json_auto_t *schema = NULL;
 
-    if (!call->server->tools[index]->mirrors_arguments || !call->origin->http ||
-        !(call->era.features & MCP_IS_MODERN))
+    if (!(call->server->tools[index]->mirrors_arguments || call->server->route_headers) ||
+        !call->origin->http || !(call->era.features & MCP_IS_MODERN))
         return 0;
     schema = input_schema_of(call->server, index);
     return check_object(call, schema, arguments, 0);
@@ -389,6 +389,8 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .tenant = call->origin->tenant,
         .network = call->origin->network,
         .reuse = call->origin->reuse,
+        .new_conversation = call->new_conversation,
+        .standin = call->origin->edge && call->origin->edge->standin,
         .cancel_fd = mcp_channel_cancel_fd(&channel),
         .leave_fd = mcp_channel_leave_fd(&channel),
         .arguments = arguments,

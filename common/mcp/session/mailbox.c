@@ -4,6 +4,7 @@
 
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
+#include "common/base/node.h"
 #include "common/rpc/json.h"
 
 #include <errno.h>
@@ -123,7 +124,7 @@ static int write_response(int dir, const char *name, const json_t *response)
 /* Of an id "<hex>-<n>"; -1: not an id of ours. */
 static int response_name(const char *session, const json_t *id, char out[MCP_MAILBOX_NAME_MAX])
 {
-    const char *s = json_string_value(id);
+    const char *s = json_is_string(id) ? node_strip(json_string_value(id)) : NULL;
 
     if (!s || strspn(s, DIGITS) != MCP_MAILBOX_HEX || s[MCP_MAILBOX_HEX] != '-')
         return -1;

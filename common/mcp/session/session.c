@@ -8,6 +8,7 @@
 #include "common/base/share.h"
 #include "common/mcp/events/event.h"
 #include "common/mcp/session/mailbox.h"
+#include "common/mcp/session/session_seal.h"
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
@@ -158,7 +159,10 @@ int mcp_session_create(const struct mcp_server *server, const char *tenant,
         *out_id = '\0';
         return -1;
     }
-    crypto_random_hex((MCP_SESSION_ID_LEN - TENANT_HEX) / 2, out_id + TENANT_HEX);
+    if (!*node_name())
+        crypto_random_hex((MCP_SESSION_ID_LEN - TENANT_HEX) / 2, out_id + TENANT_HEX);
+    else if (session_seal(server, tenant, revision, capabilities, out_id, e) < 0)
+        return -1;
     if (write_record(server->sessions_fd, out_id, record, O_EXCL, e) < 0) {
         *out_id = '\0';
         return -1;
@@ -170,12 +174,19 @@ int mcp_session_load(const struct mcp_server *server, const char *id, const char
                      struct mcp_session *out, struct err *e)
 {
     struct mcp_session s = {.record = NULL};
+    char node[NODE_NAME_MAX + 1];
     const char *offer;
     struct stat st;
     json_t *record;
     int64_t age;
 
-    if (server->sessions_fd < 0 || !tenant || !mcp_session_id_is_valid(id))
+    if (server->sessions_fd < 0 || !tenant || !id)
+        return not_found(e);
+    if (node_other(id, node))
+        return session_unseal(server, node, id + strlen(node) + 1, tenant, out) < 0 ? not_found(e)
+                                                                                    : 0;
+    id = node_strip(id);
+    if (!mcp_session_id_is_valid(id))
         return not_found(e);
     record = read_record(server->sessions_fd, id, &st);
     if (!record || mcp_session_parse(record, &s) < 0)

@@ -4,6 +4,10 @@
  * file's name; the record is a JSON object: {tenant, offer?, revision, capabilities, clientInfo?,
  * logLevel?, subscriptions?, named?, createdAt}. A session of another tenant, or of another
  * mcp_server.offer, is reported as unknown. Sessions expire session_ttl_s after their last use.
+ *
+ * Where there are several nodes, the id that a client has begins with that of the session's
+ * (node.h), and the digits hold what another node must know of it (session_seal.h). Ids that
+ * functions here give and take have no node, but that of mcp_session_load.
  */
 #pragma once
 
@@ -24,7 +28,8 @@
 struct mcp_session {
     char id[MCP_SESSION_ID_LEN + 1]; /* "" none */
     enum mcp_revision revision;
-    json_t *record; /* owned; NULL: none */
+    json_t *record;               /* owned; NULL: none */
+    char node[NODE_NAME_MAX + 1]; /* that keeps it; "": this one */
 };
 
 #define AUTO_MCP_SESSION AUTO(mcp_session_clear)
@@ -36,8 +41,9 @@ int mcp_session_create(const struct mcp_server *server, const char *tenant,
                        enum mcp_revision revision, const json_t *capabilities, const json_t *info,
                        char *out_id, struct err *e);
 
-/* Looks one up and counts it as used. ERR_NOT_FOUND: unknown, expired, ended or another tenant's;
- * id is hostile text. */
+/* Looks one up and counts it as used. Of another node's there is only what its id holds, and
+ * nothing can be set. ERR_NOT_FOUND: unknown, expired, ended or another tenant's; id is hostile
+ * text, as the client sent it. */
 int mcp_session_load(const struct mcp_server *server, const char *id, const char *tenant,
                      struct mcp_session *out, struct err *e);
 

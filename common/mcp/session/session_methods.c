@@ -47,17 +47,19 @@ static void session_start(struct mcp_call *call)
 {
     const json_t *capabilities = json_object_get(call->params, "capabilities");
     const struct mcp_origin *origin = call->origin;
+    char id[MCP_SESSION_ID_LEN + 1] = "";
     struct err e = ERR_INIT;
 
     if (origin->stdio_client) {
         json_decref(origin->stdio_client->capabilities);
         origin->stdio_client->capabilities = json_deep_copy(capabilities);
         origin->stdio_client->negotiated = mcp_revision_name(call->era.revision);
-    } else if (origin->http && origin->tenant && call->server->sessions_fd >= 0 &&
-               mcp_session_create(call->server, origin->tenant, call->era.revision, capabilities,
-                                  json_object_get(call->params, "clientInfo"),
-                                  call->answer->session, &e) < 0) {
-        log_debug("%s", e.text);
+    } else if (origin->http && origin->tenant && call->server->sessions_fd >= 0) {
+        if (mcp_session_create(call->server, origin->tenant, call->era.revision, capabilities,
+                               json_object_get(call->params, "clientInfo"), id, &e) < 0)
+            log_debug("%s", e.text);
+        else
+            node_add(id, call->answer->session, sizeof call->answer->session);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/base/parse.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/beneath.h"
@@ -47,7 +48,10 @@ struct mcp_replay {
 
 static void make_id(const char *stream, unsigned number, char out_id[MCP_EVENT_ID_MAX])
 {
-    snprintf(out_id, MCP_EVENT_ID_MAX, "%s-%u", stream, number);
+    char id[MCP_EVENT_ID_MAX];
+
+    snprintf(id, sizeof id, "%s-%u", stream, number);
+    node_add(id, out_id, MCP_EVENT_ID_MAX);
 }
 
 static void file_name(const char *stream, char out[NAME_LEN])
@@ -184,6 +188,7 @@ static int parse_id(const char *id, char stream[STREAM_HEX + 1], unsigned *out_n
 {
     uint64_t number;
 
+    id = node_strip(id);
     if (strspn(id, "0123456789abcdef") != STREAM_HEX || id[STREAM_HEX] != '-' ||
         parse_u64(id + STREAM_HEX + 1, 0, MCP_STREAM_MESSAGES_MAX, &number) < 0)
         return -1;

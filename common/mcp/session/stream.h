@@ -5,7 +5,7 @@
  * after its end.
  *
  * Event ids are "<stream>-<number>", stream being 16 hex digits of its tenant and 16 random ones;
- * number 0 is the priming event.
+ * number 0 is the priming event. Clients get them with the node's name in front (node.h).
  */
 #pragma once
 

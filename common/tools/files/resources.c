@@ -153,6 +153,17 @@ static json_t *resources_read(void *app, const char *tenant, const char *uri, st
     return contents_new(uri, type, &content);
 }
 
+static void resources_belongs(const char *uri, char **out_conversation, char **out_id)
+{
+    AUTO_URI_FILE struct uri_file f = {0};
+    struct err e = ERR_INIT;
+
+    if (strncmp(uri, SANDBOX_LOGS_SCHEME, strlen(SANDBOX_LOGS_SCHEME)) == 0)
+        *out_id = sandbox_logs_id(uri);
+    else if (uri_parse(uri, &f, &e) == 0)
+        *out_conversation = TAKE_PTR(f.conversation);
+}
+
 static bool resources_can_subscribe(void *app, const char *tenant, const char *uri)
 {
     (void)app;
@@ -176,6 +187,7 @@ const struct mcp_resources tools_resources = {
     .list = resources_list,
     .templates = resources_templates,
     .read = resources_read,
+    .belongs = resources_belongs,
     .can_subscribe = resources_can_subscribe,
     .complete = resources_complete,
 };

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/mcp/features/offer.h"
 #include "common/rpc/json.h"
 #include "common/tools/list.h"
@@ -21,6 +22,7 @@ int container_id_of(const char *tenant, const char *psandbox_id, char out[CONTAI
                     struct err *e)
 {
     static const char label[] = "container id 1";
+    psandbox_id = node_strip(psandbox_id); /* these have no node: see MCP_ROUTES_TENANT */
     const char *digits = psandbox_id + strlen(PSANDBOX_ID_PREFIX);
     const struct crypto_part parts[] = {{tenant, strlen(tenant)}, {digits, strlen(digits)}};
     uint8_t digest[CRYPTO_SHA256_LEN];

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/node.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/tools/files/content.h"
@@ -205,7 +206,7 @@ static uint64_t timeout_of(const struct tools_app *app)
 /* run_<time>_<the first digits of ours> */
 static char *run_id_of(const json_t *result)
 {
-    const char *ours = json_get_string(result, "runId");
+    const char *id = json_get_string(result, "runId"), *ours = id ? node_strip(id) : NULL;
     time_t now = (time_t)clock_unix_s();
     struct tm tm;
     char when[40];

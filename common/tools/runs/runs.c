@@ -137,6 +137,7 @@ static int list_runs(const struct mcp_tool_call *c, void *arguments, struct mcp_
     if (answer)
         out->structured = json_pack("{s:o}", "runs",
                                     rows_with(json_object_get(answer, "runs"), members));
+    report_node(out);
     return answer ? 0 : -1;
 }
 

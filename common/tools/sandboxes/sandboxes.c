@@ -240,6 +240,7 @@ static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
     const struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
 
     out->structured = broker_psandbox_status(&client, x->psandbox_id, x->conversation, e);
+    report_node(out);
     return out->structured ? 0 : -1;
 }
 
@@ -338,8 +339,7 @@ json_t *sandbox_logs_template(void)
                      "priority", 0.5);
 }
 
-/* The id in uri, heap; NULL: it has none. */
-static char *logs_sandbox_id(const char *uri)
+char *sandbox_logs_id(const char *uri)
 {
     size_t len = strlen(uri);
     size_t around = strlen(SANDBOX_LOGS_SCHEME LOGS_ENDING);
@@ -354,7 +354,7 @@ json_t *sandbox_logs_read(const struct tools_app *app, const char *tenant, const
                           struct err *e)
 {
     const struct broker_client client = tools_client(app, tenant, -1);
-    AUTO_FREE char *id = logs_sandbox_id(uri);
+    AUTO_FREE char *id = sandbox_logs_id(uri);
     json_auto_t *logs = id ? broker_psandbox_logs(&client, id, e) : NULL;
 
     if (!id || (!logs && e->kind == ERR_NOT_FOUND))

@@ -184,6 +184,54 @@ static void answers_say_nothing_to_pages_that_were_not_judged(void **state)
     json_decref(a.body);
 }
 
+static void only_with_its_secret_is_the_edge_believed(void **state)
+{
+    static char secret[] = "0123456789abcdef0123456789abcdef";
+    struct world *w = *state;
+    struct http_answer a = HTTP_ANSWER_INIT;
+    struct http_request r;
+
+    w->params[0] = "HTTP_SANDCGI_EDGE";
+    w->params[1] = secret;
+    w->params[2] = "HTTP_SANDCGI_ROUTE";
+    w->params[3] = "me:a";
+    w->params[4] = "HTTP_SANDCGI_STANDIN";
+    w->params[5] = "1";
+    w->params[6] = "SANDCGI_SECRET";
+    w->params[7] = w->app.front_secret;
+    w->params[8] = "SANDCGI_TENANT";
+    w->params[9] = "me";
+    http_request_read(&w->source, &r);
+    assert_int_equal(http_guard_who(&w->app, &r, &a), 0);
+    assert_null(http_request_origin(&r).edge); /* one machine */
+    w->settings.edge_secret = secret;
+    http_request_read(&w->source, &r);
+    assert_int_equal(http_guard_who(&w->app, &r, &a), 0);
+    assert_string_equal(http_request_origin(&r).edge->route, "me:a");
+    assert_true(http_request_origin(&r).edge->standin);
+    assert_false(http_request_origin(&r).edge->again);
+    w->params[1] = "0123456789abcdef0123456789abcdee";
+    http_request_read(&w->source, &r);
+    assert_int_equal(http_guard_who(&w->app, &r, &a), 0);
+    assert_null(http_request_origin(&r).edge);
+}
+
+static void a_call_for_another_node_has_no_body(void **state)
+{
+    const struct mcp_elsewhere to = {.by = MCP_BY_KEY, .name = "a b"};
+    struct world *w = *state;
+    struct http_answer a = HTTP_ANSWER_INIT;
+    struct http_request r;
+
+    http_request_read(&w->source, &r);
+    http_send_on(&r, &to, &a);
+    http_answer_write(&a, &w->out);
+    assert_string_equal(buf_str(&w->out),
+                        "Status: 421 Misdirected Request\r\nX-Accel-Redirect: @by_key\r\n"
+                        "Sandcgi-Key: a b\r\nCache-Control: no-store\r\n"
+                        "Content-Length: 0\r\n\r\n");
+}
+
 static void headers_of_arguments_are_found_by_their_names(void **state)
 {
     struct world *w = *state;
@@ -291,6 +339,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(answers_say_nothing_to_pages_that_were_not_judged, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(only_with_its_secret_is_the_edge_believed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_for_another_node_has_no_body, setup, teardown),
         cmocka_unit_test_setup_teardown(headers_of_arguments_are_found_by_their_names, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_body_is_as_long_as_it_says, setup, teardown),

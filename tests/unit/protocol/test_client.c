@@ -4,6 +4,7 @@
 
 #include "tests/unit/unit.h"
 
+#include "common/base/node.h"
 #include "common/base/sock.h"
 #include "common/protocol/client_runs.h"
 #include "common/protocol/ops.h"
@@ -123,6 +124,20 @@ static void end_silently(int listen_fd)
         if (last)
             _exit(n);
     }
+}
+
+/* Answers with ids of all kinds, and with the id that it was asked about. */
+static void answer_with_ids(int listen_fd)
+{
+    struct err e = ERR_INIT;
+
+    fcntl(listen_fd, F_SETFL, fcntl(listen_fd, F_GETFL) & ~O_NONBLOCK);
+    AUTO_FD int fd = accept(listen_fd, NULL, NULL);
+    json_auto_t *head = wire_recv(fd, NULL, deadline_in_ms(PATIENCE_MS), &e);
+    json_auto_t *answer = json_pack("{s:{s:s, s:s, s:O, s:[{s:s, s:s}]}}", "result", "runId", "a",
+                                    "sandboxId", "sbx_b", "asked", json_object_get(head, "runId"),
+                                    "runs", "runId", "c", "conversationId", "d");
+    _exit(wire_send(fd, answer, -1, &e) < 0);
 }
 
 static void start_broker(struct fixture *f)
@@ -282,10 +297,41 @@ static void a_broker_that_is_not_there_is_not_taken_for_its_engine(void **state)
     close(pair[0]);
 }
 
+static char *ids_of(struct fixture *f, const char *run_id)
+{
+    struct err e = ERR_INIT;
+
+    f->be = answer_with_ids;
+    start_broker(f);
+    json_auto_t *result = broker_cancel_run(&f->client, run_id, &e);
+    assert_non_null(result);
+    assert_int_equal(heard(f), 0);
+    return json_dumps(result, JSON_COMPACT | JSON_SORT_KEYS);
+}
+
+static void clients_ids_name_the_node(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_FREE char *plain = ids_of(f, "n2-x");
+
+    assert_string_equal(plain, "{\"asked\":\"n2-x\",\"runId\":\"a\","
+                               "\"runs\":[{\"conversationId\":\"d\",\"runId\":\"c\"}],"
+                               "\"sandboxId\":\"sbx_b\"}");
+    node_set("n2");
+    AUTO_FREE char *named = ids_of(f, "n2-x");
+    assert_string_equal(named, "{\"asked\":\"x\",\"runId\":\"n2-a\","
+                               "\"runs\":[{\"conversationId\":\"d\",\"runId\":\"n2-c\"}],"
+                               "\"sandboxId\":\"n2-sbx_b\"}");
+    AUTO_FREE char *foreign = ids_of(f, "n3-x");
+    assert_contains(foreign, "\"asked\":\"n3-x\"");
+    node_set(NULL);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(clients_ids_name_the_node),
         TEST(who_cancels_says_so),
         TEST(who_leaves_says_nothing),
         TEST(who_only_looks_cancels_nothing),

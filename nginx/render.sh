@@ -13,6 +13,7 @@ declare -A value=(
     [LOG_DIR]=/var/lib/sandcgi/log
     [ACCESS_LOG]=''                    # empty: access.log in LOG_DIR
     [TMP_DIR]=/var/lib/sandcgi/nginx/tmp
+    [CACHE_DIR]=/var/lib/nginx         # with JUDGE: a folder of root's, in which nginx makes one for what the judge has said
     [SANDBOX_ROOT]=/var/lib/sandcgi/sandboxes
     [BACKEND]=unix:/var/lib/sandcgi/run/front.sock   # the workers' socket; or 127.0.0.1:PORT
     [HUB]=''                           # the hub's socket, likewise; empty: GET /mcp goes to the workers, which answer 405
@@ -90,7 +91,7 @@ check_values()
         die "PREFIX must be a path such as /sandbox, of letters, digits, dots, dashes and underscores, not '${value[PREFIX]}'"
     [[ ${value[UPLOADS]} =~ ^(file|stream)$ ]] || die "UPLOADS must be file or stream, not '${value[UPLOADS]}'"
     [[ ${value[SIGNED_URLS]} =~ ^1?$ ]] || die "SIGNED_URLS must be 1 or empty, not '${value[SIGNED_URLS]}'"
-    for name in RUN_DIR LOG_DIR TMP_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR ACCESS_LOG; do
+    for name in RUN_DIR LOG_DIR TMP_DIR CACHE_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR ACCESS_LOG; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
 }
@@ -262,10 +263,28 @@ derive_judge()
     local word path locations=''
     value[JUDGE_BACKEND]=${value[JUDGE]:-${value[BACKEND]}}
     value[JUDGE_LINES]='# Static tokens alone: JUDGE is empty.'
-    value[CHALLENGE_REST]='' value[METADATA_LOCATIONS]=''
+    value[CHALLENGE_REST]='' value[METADATA_LOCATIONS]='' value[JUDGED_CACHE]=''
+    value[JUDGED_LINES]='    fastcgi_cache off;'
     [[ -n ${value[JUDGE]} ]] || return 0
     [[ ${value[PUBLIC_URL]} =~ ^https?://[^[:space:]]+$ ]] || die "PUBLIC_URL must be a URL such as https://sandbox.example.org when JUDGE is set, not '${value[PUBLIC_URL]}'"
-    value[JUDGE_LINES]="if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
+    value[JUDGED_CACHE]="fastcgi_cache_path \"${value[CACHE_DIR]}/sandcgi-judged\" keys_zone=sandcgi_judged:1m inactive=1m max_size=32m use_temp_path=off;"
+    value[JUDGED_LINES]="    fastcgi_cache sandcgi_judged;
+    fastcgi_cache_key \$sandcgi_jwt_end;
+    fastcgi_cache_bypass \$sandcgi_no_jwt;
+    fastcgi_no_cache \$sandcgi_no_jwt;
+    fastcgi_cache_methods GET HEAD;
+    fastcgi_cache_min_uses 1;
+    # The answer says how long it counts.
+    fastcgi_cache_valid 204 1s;
+    fastcgi_cache_use_stale off;
+    fastcgi_cache_lock off;
+    fastcgi_cache_background_update off;
+    fastcgi_ignore_headers X-Accel-Redirect Set-Cookie Vary;
+    fastcgi_buffering on;
+    open_file_cache max=8192 inactive=1m;
+    open_file_cache_valid 1m;"
+    value[JUDGE_LINES]="if (\$sandcgi_jwt_end) { rewrite ^ /.sandcgi/judge last; }
+if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
     value[CHALLENGE_REST]=", scope=\"run files\", resource_metadata=\"${value[PUBLIC_URL]%/}/.well-known/oauth-protected-resource\$sandcgi_mcp_place\""
     while read -r word; do
         for path in "/.well-known/oauth-protected-resource${value[PREFIX]}" "${value[PREFIX]}/.well-known/oauth-protected-resource"; do

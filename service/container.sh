@@ -27,7 +27,7 @@ judge=''
 # REAL_IP_HEADER: the web server in front alone can connect, from an address of Docker's, and says there who asks.
 mkdir -p "$site"
 "$scripts/nginx/render.sh" "$site" BACKEND=unix:/run/sandcgi/fastcgi.sock HUB=unix:/run/sandcgi/hub.sock LOG_DIR=/var/log/nginx \
-    OAUTH_BACKEND="$oauth" JUDGE="$judge" PUBLIC_URL="$PUBLIC_BASE_URL" \
+    OAUTH_BACKEND="$oauth" JUDGE="$judge" CACHE_DIR=/var/cache/nginx PUBLIC_URL="$PUBLIC_BASE_URL" \
     SECRET_CONF="$site/front-secret.conf" FILE_KEY_CONF="$site/file-key.conf" TOKENS_FILE="$site/tokens.map" \
     REAL_IP_FROM="${REAL_IP_HEADER:+10.0.0.0/8 172.16.0.0/12 192.168.0.0/16}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
     UPLOADS=stream PAGE_DIR="$page" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"

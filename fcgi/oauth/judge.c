@@ -129,7 +129,7 @@ static struct jwt_rules rules_of(const struct judge *j)
 /* ---- JWTs ---- */
 
 static enum judged judge_jwt(struct judge *j, const char *token, const uint8_t *digest, bool first,
-                             char text[VERDICT_TEXT_MAX])
+                             char text[VERDICT_TEXT_MAX], int64_t *out_until_s)
 {
     const struct jwt_rules rules = rules_of(j);
     struct err e = ERR_INIT;
@@ -151,8 +151,9 @@ static enum judged judge_jwt(struct judge *j, const char *token, const uint8_t *
         refuse(text, e.text);
     else
         judged = JUDGED_GOOD;
+    *out_until_s = jwt.expires_s + JWT_LEEWAY_S;
     if (judged == JUDGED_GOOD)
-        verdicts_add(j->good, digest, true, text, jwt.expires_s + JWT_LEEWAY_S);
+        verdicts_add(j->good, digest, true, text, *out_until_s);
     jwt_clear(&jwt);
     return judged;
 }
@@ -264,7 +265,7 @@ static enum judged judge_opaque(struct judge *j, const char *token, const uint8_
 /* ---- the whole ---- */
 
 enum judged judge_token(struct judge *j, const char *token, const uint8_t digest[CRYPTO_SHA256_LEN],
-                        bool first, char text[VERDICT_TEXT_MAX])
+                        bool first, char text[VERDICT_TEXT_MAX], int64_t *out_until_s)
 {
     const int64_t now = clock_unix_s();
     const struct verdict *known = verdicts_find(j->good, digest, now);
@@ -272,9 +273,10 @@ enum judged judge_token(struct judge *j, const char *token, const uint8_t digest
     known = known ? known : verdicts_find(j->bad, digest, now);
     if (known) {
         memcpy(text, known->text, VERDICT_TEXT_MAX);
+        *out_until_s = known->until_s;
         return known->good ? JUDGED_GOOD : JUDGED_BAD;
     }
-    return jwt_is_like(token) ? judge_jwt(j, token, digest, first, text)
+    return jwt_is_like(token) ? judge_jwt(j, token, digest, first, text, out_until_s)
                               : judge_opaque(j, token, digest, text);
 }
 

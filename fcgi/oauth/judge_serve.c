@@ -3,6 +3,8 @@
 #include "fcgi/oauth/judge_serve.h"
 
 #include "common/base/auto.h"
+#include "common/base/b64.h"
+#include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/loop.h"
@@ -28,6 +30,7 @@
 #define CLIENT_MAX   1024
 #define KEEP_CONN    1
 #define ANSWER_BYTES 1024
+#define KEPT_S       5 /* nginx keeps an answer so long: a revoked token is seen then */
 #define FOLDER_NAME  ".oauth" /* of our own authorization server, below SANDBOX_ROOT */
 
 struct conn {
@@ -91,19 +94,13 @@ static void free_closed(struct oauth *o)
 /* ---- answers ---- */
 
 /* An answer is small: there is room for it, or the peer does not read. */
-static void answer(struct oauth *o, struct conn *c, bool good, const char *text)
+static void send_answer(struct oauth *o, struct conn *c, const struct buf *head)
 {
-    AUTO_BUF struct buf head = BUF_INIT(ANSWER_BYTES);
     AUTO_BUF struct buf out = BUF_INIT(ANSWER_BYTES + 64);
     const bool keep = c->reader.begin[2] & KEEP_CONN;
 
     forget_question(o, c);
-    buf_addf(&head, "Status: %s\r\n%s", good ? "204 No Content" : "401 Unauthorized",
-             good ? JUDGE_ROW : JUDGE_FAULT);
-    for (; *text; text++) /* it comes into a quoted string of a header, and of JSON */
-        buf_add_char(&head, *text >= ' ' && *text <= '~' && !strchr("\"\\", *text) ? *text : '?');
-    buf_add_str(&head, "\r\n\r\n");
-    fcgi_record_add(&out, FCGI_STDOUT, c->reader.request_id, head.data, head.len);
+    fcgi_record_add(&out, FCGI_STDOUT, c->reader.request_id, head->data, head->len);
     fcgi_record_add_end(&out, c->reader.request_id);
     ssize_t n = send(c->fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (!keep || n != (ssize_t)out.len) {
@@ -114,15 +111,50 @@ static void answer(struct oauth *o, struct conn *c, bool good, const char *text)
     fcgi_reader_init(&c->reader, 0);
 }
 
+static void refuse(struct oauth *o, struct conn *c, const char *text)
+{
+    AUTO_BUF struct buf head = BUF_INIT(ANSWER_BYTES);
+
+    buf_add_str(&head, "Status: 401 Unauthorized\r\nX-Accel-Expires: 0\r\n" JUDGE_FAULT);
+    for (; *text; text++) /* it comes into a quoted string of a header, and of JSON */
+        buf_add_char(&head, *text >= ' ' && *text <= '~' && !strchr("\"\\", *text) ? *text : '?');
+    buf_add_str(&head, "\r\n\r\n");
+    send_answer(o, c, &head);
+}
+
+static void accept_token(struct oauth *o, struct conn *c, const char *token, const char *row,
+                         int64_t until_s)
+{
+    AUTO_BUF struct buf head = BUF_INIT(ANSWER_BYTES);
+    uint8_t digest[CRYPTO_MD5_LEN];
+    struct err e = ERR_INIT;
+    const int64_t left_s = until_s - clock_unix_s();
+
+    if (crypto_md5(token, strlen(token), digest, &e) < 0) {
+        refuse(o, c, "the token cannot be checked");
+        return;
+    }
+    buf_addf(&head, "Status: 204 No Content\r\nX-Accel-Expires: %d\r\n" JUDGE_MARK,
+             left_s < 0        ? 0
+             : left_s < KEPT_S ? (int)left_s
+                               : KEPT_S);
+    b64url_encode(digest, sizeof digest, &head);
+    buf_addf(&head, "\r\n" JUDGE_ROW "%s\r\n\r\n", row);
+    send_answer(o, c, &head);
+}
+
 static void judge_conn(struct oauth *o, struct conn *c, const char *token, bool first)
 {
     char text[VERDICT_TEXT_MAX];
-    enum judged judged = judge_token(o->judge, token, c->digest, first, text);
+    int64_t until_s = 0;
+    enum judged judged = judge_token(o->judge, token, c->digest, first, text, &until_s);
 
-    if (judged != JUDGED_LATER) {
-        answer(o, c, judged == JUDGED_GOOD, text);
+    if (judged == JUDGED_GOOD) {
+        accept_token(o, c, token, text, until_s);
+    } else if (judged == JUDGED_BAD) {
+        refuse(o, c, text);
     } else if (first && o->n_waiting == WAITING_MAX) {
-        answer(o, c, false, "too many calls wait for the issuer; try again");
+        refuse(o, c, "too many calls wait for the issuer; try again");
     } else if (first) {
         c->token = mem_strdup(token);
         c->waits = true;
@@ -138,12 +170,12 @@ static void on_question(struct oauth *o, struct conn *c)
     struct err e = ERR_INIT;
 
     if (!header || strncasecmp(header, scheme, strlen(scheme)) != 0) {
-        answer(o, c, false, "there is no bearer token");
+        refuse(o, c, "there is no bearer token");
         return;
     }
     const char *token = header + strlen(scheme) + strspn(header + strlen(scheme), " ");
     if (crypto_sha256(token, strlen(token), c->digest, &e) < 0)
-        answer(o, c, false, "the token cannot be checked");
+        refuse(o, c, "the token cannot be checked");
     else
         judge_conn(o, c, token, true);
 }
@@ -235,7 +267,7 @@ static void look_at_waiting(struct oauth *o)
         if (!c->waits)
             continue;
         if (deadline_passed(c->give_up)) {
-            answer(o, c, false, "the issuer does not answer in time");
+            refuse(o, c, "the issuer does not answer in time");
             continue;
         }
         AUTO_FREE char *token = mem_strdup(c->token); /* judge_conn may forget it */

@@ -4,8 +4,9 @@
  * workers' rights and may connect to the issuer; it opens no file but those of builtin.
  *
  * A question is a FastCGI request with HTTP_AUTHORIZATION; its connection may be kept. The answer
- * is 204 with Sandcgi-Row ("TENANT SCOPES", and perhaps a section of limits), or 401 with
- * Sandcgi-Fault, the reason.
+ * is 204 with Sandcgi-Row ("TENANT SCOPES", and perhaps a section of limits) and Sandcgi-Mark (MD5
+ * of the token, base64url), or 401 with Sandcgi-Fault, the reason. X-Accel-Expires says for how many
+ * seconds nginx may keep it.
  */
 #pragma once
 
@@ -13,6 +14,7 @@
 #include "fcgi/process/resources.h"
 
 #define JUDGE_ROW   "Sandcgi-Row: "
+#define JUDGE_MARK  "Sandcgi-Mark: "
 #define JUDGE_FAULT "Sandcgi-Fault: "
 
 /* What the process needs that only the server's account can open. */

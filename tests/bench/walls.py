@@ -19,6 +19,7 @@ sys.path[:0] = [f"{HERE}/run_code", f"{HERE}/../e2e"]
 # pylint: disable=wrong-import-position
 import harness  # noqa: E402
 import pool  # noqa: E402
+import procs  # noqa: E402
 import sites  # noqa: E402
 from http1 import request  # noqa: E402
 from rest import REST_S  # noqa: E402
@@ -27,8 +28,6 @@ from stats import Table, median, quantile  # noqa: E402
 from work import PRINT  # noqa: E402
 
 GOAL = 0.97
-NS = 1e9
-TICKS = os.sysconf("SC_CLK_TCK")
 MASTER, JSON = "fcgi/process/master.c", "common/rpc/json.c"
 
 
@@ -137,16 +136,7 @@ class Side:
 
     def spent(self):
         """Seconds of processor time of the server's and nginx's processes, without the engine and its containers."""
-        total, todo = 0, [self.site.process.pid, self.site.nginx_process.pid]
-        while todo:
-            try:
-                folder = f"/proc/{todo.pop()}"
-                total += int(_text(f"{folder}/schedstat").split()[0]) / NS
-                total += sum(map(int, _text(f"{folder}/stat").rsplit(")", 1)[1].split()[13:15])) / TICKS  # children that have ended
-                todo += map(int, _text(f"{folder}/task/{os.path.basename(folder)}/children").split())
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-        return total
+        return procs.spent(self.site.process.pid, self.site.nginx_process.pid)
 
     def stop(self):
         self.caller.close()

@@ -35,6 +35,22 @@ def descendants(pid):
     return found
 
 
+def spent(*pids):
+    """Seconds of processor time of these and what they have started, also what has ended since."""
+    total, todo = 0, list(pids)
+    while todo:
+        folder = f"/proc/{todo.pop()}"
+        try:
+            with open(f"{folder}/schedstat", encoding="ascii") as own, open(f"{folder}/stat", encoding="ascii", errors="replace") as stat:
+                total += int(own.read().split()[0]) / 1e9
+                total += sum(map(int, stat.read().rpartition(")")[2].split()[13:15])) / os.sysconf("SC_CLK_TCK")
+            with open(f"{folder}/task/{os.path.basename(folder)}/children", encoding="ascii") as file:
+                todo += map(int, file.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total
+
+
 def open_files(pid):
     """What the process's descriptors point at."""
     folder, found = f"/proc/{pid}/fd", []

@@ -187,7 +187,7 @@ class Site:
     def start_nginx(self):
         cert, key = certificate()
         account = web_account()
-        values = {"RUN_DIR": f"{self.folder}/run", "LOG_DIR": f"{self.folder}/log", "TMP_DIR": f"{self.folder}/tmp",
+        values = {"RUN_DIR": f"{self.folder}/run", "LOG_DIR": f"{self.folder}/log", "TMP_DIR": f"{self.folder}/tmp", "CACHE_DIR": f"{self.folder}/tmp",
                   "SANDBOX_ROOT": self.root, "BACKEND": f"unix:{self.front}",
                   "HUB": f"unix:{self.hub}",
                   "OAUTH_BACKEND": f"unix:{self.folder}/run/oauth.sock" if self.settings.get("SANDCGI_OAUTH") == "builtin" else "",

@@ -111,7 +111,7 @@ class Site:
         return self.token_command("add", "--tenant", tenant, *words).stdout.strip()
 
     def render_command(self, *extra, **settings):
-        values = {"RUN_DIR": self.path("run"), "LOG_DIR": self.path("log"), "TMP_DIR": self.path("tmp"),
+        values = {"RUN_DIR": self.path("run"), "LOG_DIR": self.path("log"), "TMP_DIR": self.path("tmp"), "CACHE_DIR": self.path("tmp"),
                   "SANDBOX_ROOT": self.path("sandboxes"), "BACKEND": "unix:" + self.path("run/front.sock"), "HUB": "unix:" + self.path("run/hub.sock"),
                   "SECRET_CONF": self.path("run/secret.conf"), "FILE_KEY_CONF": self.path("run/file-key.conf"), "TOKENS_FILE": self.path("conf/tokens.map"),
                   "CERT": self.path("tls/cert.pem"), "CERT_KEY": self.path("tls/key.pem"),

@@ -81,6 +81,33 @@ def params(answer):
     return dict(json.loads(answer.body)["params"]) if answer.status == 200 else {"status": answer.status, "fault": fault(answer)}
 
 
+def kept_verdicts(checks, world):
+    """What nginx keeps of an accepted JWT admits no other token."""
+    site, token = world.site, world.token(sub="kept", jti="of this token alone")
+    head, body, signature = token.split(".")
+    other = world.token(sub="root", scope="admin").split(".")[1]
+    folder = site.path("tmp/sandcgi-judged")
+    refused = (401, "the signature of the token is not valid")
+
+    checks.equal("a forged token before the true one", fault(site.call(token=".".join((head, other, signature)))), refused)
+    before = set(os.listdir(folder))
+    checks.equal("the true one, in several ways to write it",
+                 [params(site.request("POST", "/mcp", b"{}", [("Authorization", scheme + token)])).get("SANDCGI_TENANT")
+                  for scheme in ("Bearer ", "bearer ", "BEARER   ", "Bearer ")], ["kept"] * 4)
+    new = set(os.listdir(folder)) - before
+    checks.equal("one answer is kept", len(new), 1)
+    with open(os.path.join(folder, *new), "rb") as file:
+        kept = file.read()
+    checks.check("it is the verdict", b"Sandcgi-Row: kept run,files\r\n" in kept and b"Sandcgi-Mark: " in kept, kept)
+    checks.check("of the token it has the end alone", signature[-22:].encode() in kept and signature[-23:].encode() not in kept and body.encode() not in kept, kept)
+    checks.equal("its folder is nginx's", os.stat(folder).st_mode & 0o777, 0o700)
+    for name, forged in (("other claims", (head, other, signature)), ("another head", (head[:-1] + "A", body, signature)),
+                         ("another beginning of the signature", (head, body, "A" + signature[1:])), ("nothing but the end", ("e30", "e30", signature[-30:]))):
+        checks.equal(f"{name} and the same end: 401", site.call(token=".".join(forged)).status, 401)
+    checks.equal("with the reason", fault(site.call(token=".".join((head, other, signature)))), refused)
+    checks.equal("the true one counts still", params(site.call(token=token)).get("SANDCGI_TENANT"), "kept")
+
+
 def oauth(checks):
     world = World()
     site, issuer = world.site, world.issuer
@@ -106,6 +133,8 @@ def oauth(checks):
         checks.equal("another place has its tools", (got.get("SANDCGI_TOOLS"), got.get("REQUEST_URI")), ("runner", "/mcp/runner"))
         forged = [("Sandcgi-Row", "root run"), ("Sandcgi-Limits", "x"), ("Sandcgi-Judged-Row", "root run")]
         checks.equal("headers of the client make no tenant", site.call(token="not-a-token-0123456789", headers=forged).status, 401)
+
+        kept_verdicts(checks, world)
 
         before = len(issuer.fetches)
         for name, token, why in (

@@ -145,7 +145,9 @@ static enum judged judge_text(const char *token)
     struct err e = ERR_INIT;
 
     assert_works(crypto_sha256(token, strlen(token), digest, &e), e);
-    return judge_token(w.judge, token, digest, true, w.text);
+    int64_t until_s = 0;
+
+    return judge_token(w.judge, token, digest, true, w.text, &until_s);
 }
 
 static char *claims_with(const char *more)

@@ -93,6 +93,7 @@ static const struct engine_ops docker_ops = {
     .exec = docker_exec,
     .read = docker_read,
     .control = docker_control,
+    .go = docker_go,
     .kill = docker_kill,
     .waits = docker_waits,
     .pause = docker_pause,

@@ -55,6 +55,11 @@ int docker_control(struct engine *engine, uint32_t id, const char *data, size_t 
     return len == 0 ? 0 : command_send(engine, 'K', id, data, len, e);
 }
 
+int docker_go(struct engine *engine, uint32_t id, struct err *e)
+{
+    return talk_go(&((struct docker *)engine)->container.talk, id, e);
+}
+
 int docker_kill(struct engine *engine, uint32_t id, struct err *e)
 {
     return command_send(engine, 'Z', id, "", 0, e);

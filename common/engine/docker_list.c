@@ -78,7 +78,7 @@ static bool read_image(const json_t *image, const char *allow, struct engine_run
         return false;
     out->warm = out->protocol == 2 && label_is(labels, "sandbox.warm", "true");
     out->install = out->protocol == 2 && label_is(labels, "sandbox.install", "true");
-    out->load = out->warm && label_is(labels, "sandbox.load", "true");
+    out->load = out->warm && label_is(labels, "sandbox.load", "held");
     if (!out->warm)
         out->preload = (char *)"";
     size_t len = out->language ? strlen(out->language) : 0;

@@ -30,6 +30,15 @@ enum talk_end {
     TALK_GARBLED, /* the container broke the protocol, or did not take the run */
 };
 
+/* How far a run is, by its container's words. */
+enum run_step {
+    RUN_HANDED, /* it may load, or begin */
+    RUN_LOADS,
+    RUN_HELD,
+    RUN_GOES, /* it may begin */
+    RUN_BEGUN,
+};
+
 struct talk {
     struct docker_stream *stream; /* owned; NULL: not connected */
     int protocol;
@@ -45,6 +54,7 @@ struct talk {
     size_t n_ids;
     uint32_t run_id;        /* of them; 0: none */
     struct deadline run_by; /* when its time is over */
+    enum run_step run_step;
 
     size_t warm_bytes; /* received while it waits for a command */
     bool next;         /* it has been told to wipe; its answer is due */
@@ -69,6 +79,9 @@ size_t talk_find(const struct talk *t, uint32_t id);
 int talk_command(struct talk *t, const struct engine_command *command, struct err *e);
 /* Takes one event in; TALK_GOING_ON with NOTHING: wait. TALK_ENDED, TALK_GARBLED. */
 enum talk_end talk_read(struct talk *t, struct engine_event *out);
+
+/* Lets the run begin. -1: ERR_LOST none is held, ERR_LIMIT. */
+int talk_go(struct talk *t, uint32_t id, struct err *e);
 
 /* Asks the container to wait for another run. -1: ERR_LOST, ERR_LIMIT. */
 int talk_next(struct talk *t, struct err *e);
@@ -102,6 +115,7 @@ int docker_exec(struct engine *engine, const struct engine_command *command, uin
                 struct err *e);
 int docker_read(struct engine *engine, struct engine_event *out, struct err *e);
 int docker_control(struct engine *engine, uint32_t id, const char *data, size_t len, struct err *e);
+int docker_go(struct engine *engine, uint32_t id, struct err *e);
 int docker_kill(struct engine *engine, uint32_t id, struct err *e);
 short docker_waits(struct engine *engine);
 int docker_pause(struct engine *engine, bool pause, struct err *e);

@@ -130,6 +130,7 @@ int talk_command(struct talk *t, const struct engine_command *command, struct er
     t->run_at = at;
     t->run_by = command->timeout_ms > 0 ? deadline_in_ms((int64_t)command->timeout_ms)
                                         : DEADLINE_NEVER;
+    t->run_step = RUN_HANDED;
     t->wait = (struct engine_wait){0};
     return 0;
 }
@@ -141,6 +142,29 @@ static int take_failure(struct talk *t, const struct engine_event *ev)
     complaint_add(t, ev->data, ev->len);
     t->lost = ev->id != 0;
     return t->lost ? -1 : err_set(&t->why, ERR_REFUSED, "%s", buf_str(&t->complaint));
+}
+
+/* Is that event of the run due? A program that began while libraries are loaded would have what its
+ * container has for that. */
+static bool take_step(struct talk *t, enum engine_event_kind kind)
+{
+    const enum run_step step = t->run_step;
+
+    switch (kind) {
+    case ENGINE_EVENT_LOADING:
+        t->run_step = RUN_LOADS;
+        return step == RUN_HANDED;
+    case ENGINE_EVENT_LOADED:
+        t->run_step = RUN_HELD;
+        return step == RUN_HANDED || step == RUN_LOADS;
+    case ENGINE_EVENT_BEGUN:
+        t->run_step = RUN_BEGUN;
+        return step == RUN_HANDED || step == RUN_GOES;
+    case ENGINE_EVENT_ENDED:
+        return true;
+    default:
+        return step != RUN_LOADS && step != RUN_HELD;
+    }
 }
 
 /* An event is about a command that runs, or tells a higher tier. */
@@ -158,6 +182,8 @@ static int check_event(struct talk *t, const struct engine_event *ev)
     } else if (at == t->n_ids) {
         return err_set(&t->why, ERR_PROTOCOL,
                        "the container sent a frame of a command that does not run");
+    } else if (ev->id == t->run_id && !take_step(t, ev->kind)) {
+        return err_set(&t->why, ERR_PROTOCOL, "the container sent a frame of its run out of turn");
     }
     if (ev->kind != ENGINE_EVENT_ENDED && ev->kind != ENGINE_EVENT_FAILED)
         return 0;
@@ -197,6 +223,18 @@ enum talk_end talk_read(struct talk *t, struct engine_event *out)
     if (r == 0)
         *out = (struct engine_event){.kind = ENGINE_EVENT_NOTHING};
     return r < 0 ? TALK_GARBLED : r > 0 ? TALK_GOING_ON : end;
+}
+
+int talk_go(struct talk *t, uint32_t id, struct err *e)
+{
+    if (!t->stream || id != t->run_id || t->run_step != RUN_HELD)
+        return err_set(e, ERR_LOST, "there is no run that is held");
+    entry_record_add('G', id, "", 0, &t->input);
+    if (!buf_ok(&t->input))
+        return err_set(e, ERR_LIMIT, "the container does not take its input");
+    t->run_step = RUN_GOES;
+    talk_send(t);
+    return 0;
 }
 
 /* ---- between two runs ---- */

@@ -118,12 +118,15 @@ struct engine_command {
     uint64_t timeout_ms;
     bool control;     /* of a command: descriptor 3 is the other end of control */
     const char *load; /* of a run: names of engine_runner.preload that it needs, which the container
-                         keeps for those that follow; NULL or "": none */
+                         keeps for those that follow; NULL or "": none. Where they are not there
+                         yet, LOADING and LOADED come, and the run is held until go */
 };
 
 enum engine_event_kind {
     ENGINE_EVENT_NOTHING, /* no more for now: wait for fd */
     ENGINE_EVENT_TIER,    /* wait; id is 0. Runs and commands may be sent before */
+    ENGINE_EVENT_LOADING, /* of a run: what it needs is being imported. Once, before BEGUN */
+    ENGINE_EVENT_LOADED,  /* that is over, and nothing of the run begins before go */
     ENGINE_EVENT_BEGUN,   /* of a run: warm */
     ENGINE_EVENT_OUT,     /* data: of the command's standard output */
     ENGINE_EVENT_ERR,     /* data: of its standard error */
@@ -156,7 +159,7 @@ struct engine_runner {
     bool warm;       /* label sandbox.warm: containers can be started before a run */
     bool install;    /* label sandbox.install: it can install packages */
     char *preload;   /* label sandbox.preload: names for the full tier; "" none */
-    bool load;       /* label sandbox.load: a run may say which of them it needs */
+    bool load;       /* label sandbox.load: a run may say which of them it needs, and is held */
     int64_t created; /* unix seconds; the newest image of a language wins */
 };
 
@@ -193,7 +196,7 @@ struct engine_ops {
     /* What its calls have found out; all zero as long as no call has been made. Borrowed. */
     const struct engine_facts *(*facts)(struct engine *);
     /*
-     * The next six talk with the container. All but pause only send or take what is possible at
+     * The next seven talk with the container. All but pause only send or take what is possible at
      * once. ERR_LOST: there is no container (any more).
      *
      * Sends a run, one at a time, or a command; *out_id is never used again. ERR_LIMIT: too many
@@ -209,6 +212,8 @@ struct engine_ops {
     int (*read)(struct engine *, struct engine_event *out, struct err *);
     /* Writes to the command's descriptor 3. 0, too, when the command has ended, as for kill. */
     int (*control)(struct engine *, uint32_t id, const char *data, size_t len, struct err *);
+    /* Lets the run begin that is held. ERR_LOST, too, when none is. */
+    int (*go)(struct engine *, uint32_t id, struct err *);
     /* Kills the command and what it started in its session or its tree; its end is an event. */
     int (*kill)(struct engine *, uint32_t id, struct err *);
     /* What fd is to be polled for: POLLIN, and POLLOUT while something is left to send. */

@@ -91,6 +91,17 @@ static int take_start(struct engine_event *ev, struct err *e)
                : err_set(e, ERR_PROTOCOL, "an unknown kind of start; " OTHER_VERSION);
 }
 
+/* 'L' */
+static int take_load(struct engine_event *ev, struct err *e)
+{
+    const bool done = ev->len == 4 && memcmp(ev->data, "done", 4) == 0;
+
+    ev->kind = done ? ENGINE_EVENT_LOADED : ENGINE_EVENT_LOADING;
+    return done || (ev->len == 5 && memcmp(ev->data, "begun", 5) == 0)
+               ? 0
+               : err_set(e, ERR_PROTOCOL, "an unknown step; " OTHER_VERSION);
+}
+
 /* The kinds of frames, and how long they are behind the id. */
 struct kind {
     char tag;
@@ -101,6 +112,7 @@ struct kind {
 
 static const struct kind kinds[] = {
     {'W', ENGINE_EVENT_TIER, 1, WORD_MAX, take_tier},
+    {'L', ENGINE_EVENT_LOADING, 1, WORD_MAX, take_load},
     {'S', ENGINE_EVENT_BEGUN, 1, WORD_MAX, take_start},
     {'O', ENGINE_EVENT_OUT, 1, ENTRY_FRAME_MAX, NULL},
     {'E', ENGINE_EVENT_ERR, 1, ENTRY_FRAME_MAX, NULL},

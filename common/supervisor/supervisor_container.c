@@ -65,7 +65,7 @@ bool supervisor_may_reuse(const struct supervisor *s, bool ran)
         return false;
     if (s->run.awaited.began_ms == 0) /* it was refused, and its container still waits */
         return s->base.started && !s->warm_dir;
-    return ran && out->end == ENGINE_EXITED && !out->out_of_memory &&
+    return ran && out->end == ENGINE_EXITED && !out->out_of_memory && !s->cpu_raised &&
            s->run.awaited.over.kind == ERR_NONE;
 }
 
@@ -141,6 +141,18 @@ static bool lower_cpu(struct supervisor *s)
 
 /* ---- its program ---- */
 
+/* The libraries that the program needs are there: it begins, within its limit. false: not in this
+ * container. */
+static bool let_go(struct supervisor *s, uint32_t id)
+{
+    struct err e = ERR_INIT;
+
+    s->base.started = lower_cpu(s) && s->base.engine->ops->go(s->base.engine, id, &e) == 0;
+    if (!s->base.started)
+        err_set(&s->run.lost, ERR_LOST, "the run did not begin in its container");
+    return s->base.started;
+}
+
 /* What the container sends while its program runs; false: no more is wanted. */
 static bool on_program(struct supervisor *s, const struct engine_event *ev)
 {
@@ -148,6 +160,10 @@ static bool on_program(struct supervisor *s, const struct engine_event *ev)
     const enum engine_stream stream = ev->kind == ENGINE_EVENT_OUT ? ENGINE_STDOUT : ENGINE_STDERR;
     struct engine_outcome out = ev->outcome;
 
+    if (ev->kind == ENGINE_EVENT_LOADING)
+        supervisor_raise_cpu(s);
+    if (ev->kind == ENGINE_EVENT_LOADED)
+        return let_go(s, ev->id);
     if (ev->kind == ENGINE_EVENT_BEGUN)
         run->outcome.warm = ev->warm;
     if ((ev->kind == ENGINE_EVENT_OUT || ev->kind == ENGINE_EVENT_ERR) &&

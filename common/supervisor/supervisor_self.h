@@ -31,7 +31,7 @@ struct supervisor {
     struct container base;    /* first; it stops: what the engine does is to end */
     struct engine_wait wait;  /* how far it is while no program runs */
     enum engine_tier told;    /* of that, to the main process */
-    bool cpu_raised;          /* while it loads, it may use more processor time than a run */
+    bool cpu_raised;          /* while it loads, it may use more processor time than a program */
     struct container_use use; /* whom the container may serve */
     const char *warm_dir;     /* that the container is on; NULL: it is on a sandbox */
     bool wiping;              /* it has been told to get ready for the next run */
@@ -70,7 +70,8 @@ void supervisor_forget_run(struct supervisor *s);
 
 /* A warm one, and waits for its claim. */
 void supervisor_start_warm(struct supervisor *s);
-/* While it loads, its limit of processor time is higher, if the engine can change it. */
+/* While it loads and no program runs in it, its limit of processor time is higher, if the engine
+ * can change it. */
 void supervisor_raise_cpu(struct supervisor *s);
 /* Lets the run have the container that waits, or none. */
 void supervisor_use_container(struct supervisor *s);

@@ -99,12 +99,18 @@ static bool items_parse(struct items *w, const struct command *c)
 
 /* ---- its start ---- */
 
+static void command_tell(struct command *c, char tag, const char *word)
+{
+    c->news_tag = tag;
+    c->news = word;
+}
+
 /* Its process is there, or cannot be. */
 static void command_begin(struct command *c, const struct child *child)
 {
     c->state = child ? COMMAND_RUNS : COMMAND_FAILED;
     if (!child) {
-        c->began = NULL;
+        c->news = NULL;
     } else {
         c->pid = child->pid;
         c->streams[STREAM_OUT].fd = child->out_fd;
@@ -131,7 +137,8 @@ static void command_spawn(struct command *c, const struct options *o, const stru
     struct child child = {.pid = -1};
     int pair[2] = {-1, -1};
 
-    c->began = c->run ? "new" : NULL;
+    if (c->run)
+        command_tell(c, 'S', "new");
     if (!argv || (w->control && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)) {
         command_fail(c, "starting it");
     } else {
@@ -146,6 +153,31 @@ static void command_spawn(struct command *c, const struct options *o, const stru
     if (c->run)
         free(argv);
     command_begin(c, child.pid < 0 ? NULL : &child);
+}
+
+/* Gives it to the warm interpreter, or to a new one. */
+static void command_hand_over(struct command *c, const struct options *o, const struct items *w)
+{
+    if (c->run && warm_offer(w, c->input.fd))
+        c->state = COMMAND_OFFERED;
+    else
+        command_spawn(c, o, w);
+}
+
+/* Goes on with what it was told to start. */
+static void command_resume(struct command *c, const struct options *o,
+                           void (*how)(struct command *, const struct options *,
+                                       const struct items *))
+{
+    struct items w;
+
+    if (items_parse(&w, c)) {
+        how(c, o, &w);
+    } else {
+        command_fail(c, "starting it");
+        command_begin(c, NULL);
+    }
+    items_clear(&w);
 }
 
 bool command_start(struct command *c, const struct options *o, const char *items, size_t len)
@@ -168,21 +200,35 @@ bool command_start(struct command *c, const struct options *o, const char *items
     c->ooms = report_oom_kills();
     c->peak = report_peak_memory();
     c->used_us = report_children_us();
-    if (c->why[0])
+    if (c->why[0]) {
         command_begin(c, NULL);
-    else if (good && c->run && warm_offer(&w, c->input.fd))
-        c->state = COMMAND_OFFERED;
-    else if (good)
-        command_spawn(c, o, &w);
+    } else if (good && c->run && warm_demand(&w, c->input.fd)) {
+        c->state = COMMAND_LOADS;
+        command_tell(c, 'L', "begun");
+    } else if (good) {
+        command_hand_over(c, o, &w);
+    }
     items_clear(&w);
     return good;
+}
+
+void command_hold(struct command *c)
+{
+    c->state = COMMAND_HELD;
+    command_tell(c, 'L', "done");
+}
+
+void command_go(struct command *c, const struct options *o)
+{
+    if (c->state == COMMAND_HELD)
+        command_resume(c, o, command_hand_over);
 }
 
 void command_taken(struct command *c)
 {
     struct child child = warm_taken();
 
-    c->began = "warm";
+    command_tell(c, 'S', "warm");
     c->used_us += warm_used_us();
     command_begin(c, &child);
     if (child.pid == 0)
@@ -191,16 +237,19 @@ void command_taken(struct command *c)
 
 void command_refused(struct command *c, const struct options *o)
 {
-    struct items w;
+    warm_discard();
+    command_resume(c, o, command_spawn);
+}
+
+/* It is killed before anything has got it. */
+static void command_drop(struct command *c)
+{
+    const struct child none = {.out_fd = -1, .err_fd = -1};
 
     warm_discard();
-    if (items_parse(&w, c)) {
-        command_spawn(c, o, &w);
-    } else {
-        command_fail(c, "starting it");
-        command_begin(c, NULL);
-    }
-    items_clear(&w);
+    command_begin(c, &none);
+    c->news = NULL;
+    command_end(c, SIGKILL);
 }
 
 /* ---- control channel and end ---- */
@@ -259,6 +308,8 @@ void command_kill(struct command *c)
     /* We cannot tell whether it has started the program already, which must not run twice. */
     if (c->state == COMMAND_OFFERED)
         command_taken(c);
+    if (c->state == COMMAND_LOADS || c->state == COMMAND_HELD)
+        command_drop(c);
     if (c->state == COMMAND_OVER)
         c->over_at_ms = clock_ms();
     if (c->state != COMMAND_RUNS)

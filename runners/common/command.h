@@ -20,6 +20,8 @@ struct stream {
 enum command_state {
     COMMAND_NONE,    /* the slot is free */
     COMMAND_FILLING, /* its code and input come */
+    COMMAND_LOADS,   /* of a run: the libraries that it needs are being imported */
+    COMMAND_HELD,    /* that is over, and the server has not let it begin yet */
     COMMAND_OFFERED, /* the warm interpreter has not answered yet */
     COMMAND_RUNS,
     COMMAND_OVER,   /* its process has ended; the rest of its output is sent */
@@ -34,7 +36,8 @@ struct command {
     struct input input; /* until it is started; all zero: not opened yet */
     char *items;        /* until it is started: what it was told to start, and its length */
     size_t items_len;
-    const char *began; /* of a run: in which interpreter, until that is sent */
+    char news_tag;    /* of a run's next frame, 'L' or 'S', */
+    const char *news; /* and what it says; NULL: nothing is to be told */
     pid_t pid;
     struct stream streams[STREAM_N];
     bool control_waits; /* until the others' due is sent, which was printed before it */
@@ -58,6 +61,10 @@ void command_add_code(struct command *c, const struct options *o, const char *da
 void command_fill(struct command *c, const char *data, size_t len);
 /* Starts c as the items say, or offers it to the warm interpreter. False: they make no sense. */
 bool command_start(struct command *c, const struct options *o, const char *items, size_t len);
+/* The import of what it needs is over. */
+void command_hold(struct command *c);
+/* The server lets it begin. Nothing happens to one that is not held. */
+void command_go(struct command *c, const struct options *o);
 /* The warm interpreter has answered, or will not: a new one gets what it did not take. */
 void command_taken(struct command *c);
 void command_refused(struct command *c, const struct options *o);

@@ -183,7 +183,7 @@ struct items {
     char **args, **env; /* n_args, n_env */
     size_t n_args, n_env;
     char *cwd;  /* NULL: that of the options */
-    char *load; /* libraries that the program needs, with blanks between; NULL: none */
+    char *load; /* libraries that the run needs, with blanks between; NULL: none */
     uint64_t timeout_ms;
     bool control;
 };
@@ -197,10 +197,12 @@ struct offer {
 bool offer_make(struct offer *o, const struct items *w);
 /* False when it cannot be sent; fd -1: so it is. */
 bool offer_send(const struct offer *o, int fd);
+/* Whether the working directory has a file that the interpreter reads when it starts. */
+bool files_forbid(const struct options *o);
 /* Whether the interpreter was started with another value of a variable in the list. */
 bool variables_differ(const char *list, const struct items *w);
 
-/* Starts the interpreter where the options ask for it, which are borrowed. */
+/* Starts the interpreter, and places SCRIPT, where the options ask for it, which are borrowed. */
 void warm_start(const struct options *options);
 /* To be polled for packets; -1: there is no interpreter, no such template. */
 int warm_fd(void);
@@ -211,6 +213,13 @@ bool warm_preload(const char *names, size_t len);
 bool warm_tier_due(bool make);
 /* The standard input that the interpreter has, for the first program; false: it is taken. */
 bool warm_take_input(struct input *out);
+/* Has the libraries imported that the program needs and that are not there: once for it and for
+ * those that follow, which costs no more than its own imports would. True: that goes on, until
+ * warm_loads says that it is over, well or not. The program's standard input is borrowed until
+ * then.
+ */
+bool warm_demand(const struct items *w, int input_fd);
+bool warm_loads(void);
 /* Hands over a program, whose standard input is there; true: the interpreter answers. Else it is
  * being killed. */
 bool warm_offer(const struct items *w, int input_fd);
@@ -255,6 +264,8 @@ uint64_t report_memory(void);
 uint64_t report_charged(void);
 /* The most memory that the container has had since it began; 0: not known. */
 uint64_t report_peak_memory(void);
+/* The container's limit of processor time in the kernel's words; "": not known. */
+void report_quota(char *text, size_t size);
 /* Processor time of all children that have been reaped. */
 uint64_t report_children_us(void);
 

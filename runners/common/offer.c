@@ -1,6 +1,7 @@
 /* The program as the interpreter that waits gets it, and whether it may. */
 #include "runners/common/entry.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,6 +21,20 @@ static bool variable_differs(const char *list, const char *entry)
     same = now && strcmp(now, entry + len + 1) == 0;
     free(name);
     return !same;
+}
+
+bool files_forbid(const struct options *o)
+{
+    const struct dirent *d;
+    bool found = false;
+    DIR *dir = o->files ? opendir(o->cwd) : NULL;
+
+    if (!dir)
+        return false;
+    while (!found && (d = readdir(dir)))
+        found = list_has(o->files, d->d_name, strlen(d->d_name));
+    closedir(dir);
+    return found;
 }
 
 bool variables_differ(const char *list, const struct items *w)

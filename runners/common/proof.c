@@ -22,6 +22,8 @@
 #define PAUSE_NS  1000000
 /* Our descriptors have low numbers. */
 #define FDS_MAX 64
+/* Two numbers. */
+#define QUOTA_MAX 64
 
 #define KEYCTL_READ       11
 #define SESSION_KEYRING   (-3)
@@ -48,6 +50,7 @@ static struct {
         struct traits traits;
     } templates[TEMPLATE_N];
     uint64_t oom_kills;
+    char quota[QUOTA_MAX];   /* "": the kernel does not tell */
     long sockets, time_wait; /* -1: the kernel does not tell */
     long n_keys;
     char keys[256];
@@ -159,9 +162,12 @@ static uint64_t templates_memory(void)
 /* What of that is not as it was; NULL = nothing. */
 static const char *kernel_differs(void)
 {
-    char keys[sizeof(start.keys)];
+    char keys[sizeof(start.keys)], quota[sizeof(start.quota)];
     long sockets, time_wait;
 
+    report_quota(quota, sizeof(quota));
+    if (strcmp(quota, start.quota) != 0)
+        return "its limit of processor time has changed";
     if (report_oom_kills() != start.oom_kills)
         return "it ran out of memory";
     if (keys_read(keys, sizeof(keys)) != start.n_keys ||
@@ -218,6 +224,7 @@ void proof_note(void)
 {
     traits_read(&start.entry, getpid());
     start.oom_kills = report_oom_kills();
+    report_quota(start.quota, sizeof(start.quota));
     sockets_read(&start.sockets, &start.time_wait);
     start.n_keys = keys_read(start.keys, sizeof(start.keys));
 }

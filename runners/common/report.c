@@ -24,6 +24,11 @@ static const struct {
     {"/sys/fs/cgroup/memory/memory.stat", "rss"}, /* v1 */
 };
 
+static const char *const quota_files[] = {
+    "/sys/fs/cgroup/cpu.max",              /* v2 */
+    "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", /* v1 */
+};
+
 /* The number behind "key " at the start of a line. */
 static uint64_t field(const char *text, const char *key)
 {
@@ -47,6 +52,15 @@ uint64_t report_peak_memory(void)
             return digits(text);
     }
     return 0;
+}
+
+void report_quota(char *text, size_t size)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(quota_files) / sizeof(quota_files[0]); i++) {
+        if (read_text(quota_files[i], text, size))
+            return;
+    }
 }
 
 uint64_t report_oom_kills(void)

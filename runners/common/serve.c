@@ -117,7 +117,7 @@ static bool take_next(void)
     return true;
 }
 
-/* False when the record makes no sense. K and Z may meet a command that has just ended. */
+/* False when the record makes no sense. K, Z and G may meet one that has just ended. */
 static bool take_record(char tag, uint32_t id, char *data, size_t len)
 {
     bool begins = strchr("CIX", tag) != NULL;
@@ -144,6 +144,10 @@ static bool take_record(char tag, uint32_t id, char *data, size_t len)
     case 'Z':
         if (c)
             command_kill(c);
+        return true;
+    case 'G':
+        if (c)
+            command_go(c, self.options);
         return true;
     default:
         return false;
@@ -277,6 +281,12 @@ static void on_signals(void)
         kill_all(); /* orphans that became ours by these deaths */
 }
 
+/* It has not been given to an interpreter, or that has not answered. */
+static bool is_to_begin(const struct command *c)
+{
+    return c->state == COMMAND_LOADS || c->state == COMMAND_HELD || c->state == COMMAND_OFFERED;
+}
+
 /* Only its last frame is still to be sent. */
 static bool can_end(const struct command *c)
 {
@@ -293,9 +303,9 @@ static int serve_timeout(void)
         const struct command *c = &commands[i];
         int64_t own = 0;
 
-        if ((can_end(c) || c->began) && !frame_pending())
+        if ((can_end(c) || c->news) && !frame_pending())
             return 0;
-        if (c->state == COMMAND_OFFERED)
+        if (is_to_begin(c))
             own = c->hard_at_ms;
         else if (c->state == COMMAND_RUNS || (c->run && c->dead_at_ms && !c->last))
             own = c->dead_at_ms ? c->dead_at_ms : c->hard_at_ms;
@@ -320,7 +330,7 @@ static void run_check_end(struct command *c, int64_t now)
 
 static void check_clock(struct command *c, int64_t now)
 {
-    bool goes = c->state == COMMAND_RUNS || c->state == COMMAND_OFFERED;
+    bool goes = c->state == COMMAND_RUNS || is_to_begin(c);
 
     if (goes && c->hard_at_ms && now >= c->hard_at_ms && !c->dead_at_ms) {
         c->report.timed_out = true;
@@ -335,18 +345,6 @@ static void check_clock(struct command *c, int64_t now)
 }
 
 /* ---- between two runs ---- */
-
-/* SCRIPT has to exist before the interpreter starts. */
-static void place_script(void)
-{
-    const char *script = self.options->script;
-    int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        entry_error(errno, "creating %s", script);
-    else
-        close(fd);
-}
 
 /* Kills all that is left but the templates; false when something does not go. */
 static bool kill_rest(int64_t until_ms)
@@ -377,8 +375,6 @@ static void answer_next(void)
     bool clean = kill_rest(until) && wipe(until, why) && proof(why);
 
     self.next = false;
-    if (clean && self.options->place)
-        place_script();
     if (clean && warm_again()) {
         self.claimed = false;
     } else {
@@ -426,18 +422,20 @@ static void command_tick(struct command *c, const struct pollfd *p)
 {
     short seen[STREAM_N];
 
-    if (c->state != COMMAND_RUNS && c->state != COMMAND_OVER && c->state != COMMAND_FAILED)
+    if (c->state == COMMAND_LOADS && !warm_loads())
+        command_hold(c);
+    if (c->state == COMMAND_NONE || c->state == COMMAND_FILLING)
         return;
     if (p[STREAM_CONTROL].revents & POLLOUT)
         command_feed(c);
     for (int of = 0; of < STREAM_N; of++)
         seen[of] = p[of].revents & (POLLIN | POLLHUP | POLLERR);
-    if (!frame_pending() && c->began) {
-        size_t len = strlen(c->began);
+    if (!frame_pending() && c->news) {
+        size_t len = strlen(c->news);
 
-        memcpy(frame_room(), c->began, len);
-        frame_begin('S', c->id, len);
-        c->began = NULL;
+        memcpy(frame_room(), c->news, len);
+        frame_begin(c->news_tag, c->id, len);
+        c->news = NULL;
         if (!frame_push())
             serve_end(ENTRY_FAILED);
     }
@@ -489,8 +487,6 @@ int serve_run(const struct options *options, int signal_fd)
     self.signal_fd = signal_fd;
     wipe_note(options->cwd);
     proof_note();
-    if (options->place)
-        place_script();
     warm_start(options);
     fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
     while (!self.over)

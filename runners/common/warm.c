@@ -1,6 +1,5 @@
 #include "runners/common/entry.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -30,8 +29,8 @@ static struct {
     pid_t gone[GONE_MAX];
     uint64_t used_us;           /* its processor time before the program */
     struct offer offer;         /* the program */
-    int offer_fd;               /* its standard input */
-    char demand[NAMES_MAX + 1]; /* what it waits for; "" = nothing */
+    char demand[NAMES_MAX + 1]; /* what a program waits for; "" = nothing */
+    int demand_fd;              /* that program's standard input */
     char names[NAMES_MAX + 1];  /* to be imported, with blanks between */
     char ready[NAMES_MAX + 1];  /* those that have been */
     pid_t noted;                /* the template of the libraries, as the program has found it */
@@ -88,19 +87,16 @@ static void drop_template(enum template which, bool ended)
     self.step[0] = '\0';
 }
 
-/* Whether the working directory has a file that the interpreter reads when it starts. */
-static bool files_forbid(const struct options *o)
+/* SCRIPT has to exist before the interpreter starts. */
+static void place_script(void)
 {
-    const struct dirent *d;
-    bool found = false;
-    DIR *dir = o->files ? opendir(o->cwd) : NULL;
+    const char *script = self.options->script;
+    int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-    if (!dir)
-        return false;
-    while (!found && (d = readdir(dir)))
-        found = list_has(o->files, d->d_name, strlen(d->d_name));
-    closedir(dir);
-    return found;
+    if (fd < 0)
+        entry_error(errno, "creating %s", script);
+    else
+        close(fd);
 }
 
 /* ---- start ---- */
@@ -185,6 +181,8 @@ static bool start(const struct options *o)
 void warm_start(const struct options *o)
 {
     self.options = o;
+    if (o->place)
+        place_script();
     if (o->warm && !files_forbid(o) && input_open(&self.input))
         start(o);
 }
@@ -194,6 +192,8 @@ bool warm_again(void)
     const struct options *o = self.options;
 
     drop_child(false);
+    if (o->place)
+        place_script();
     self.told = self.named;
     if (!o->warm || files_forbid(o))
         return true;
@@ -293,10 +293,9 @@ static void end_demand(bool there)
         names_add(self.names, self.demand);
         self.loaded = false;
         warm_note_templates();
-        fork_child(TEMPLATE_LOADED, self.offer_fd);
+        fork_child(TEMPLATE_LOADED, self.demand_fd);
     }
     self.demand[0] = '\0';
-    offer_send(&self.offer, self.hook_fd); /* to one that has ended: its hook says so */
 }
 
 int warm_packets(void)
@@ -377,17 +376,20 @@ static bool program_fits(const struct items *w)
     return o->template || !self.step[0] || needs_step(w);
 }
 
-/* Has the libraries imported that the program needs and that are not there: once for it and for
- * those that follow, which costs no more than its own imports would. True: it waits for that. */
-static bool demand(const struct items *w, int input_fd)
+bool warm_demand(const struct items *w, int input_fd)
 {
-    if (!self.options->template || !w->load || names_in(self.ready, w->load) ||
+    if (!self.options->template || !w->load || names_in(self.ready, w->load) || !program_fits(w) ||
         !names_add(self.demand, w->load))
         return false;
-    if (load('L', self.demand, input_fd))
-        return true;
-    self.demand[0] = '\0';
-    return false;
+    self.demand_fd = input_fd;
+    if (!load('L', self.demand, input_fd))
+        self.demand[0] = '\0';
+    return warm_loads();
+}
+
+bool warm_loads(void)
+{
+    return self.demand[0] != '\0';
 }
 
 static uint64_t processor_time_us(pid_t pid)
@@ -405,9 +407,6 @@ bool warm_offer(const struct items *w, int input_fd)
     bool fits = program_fits(w) && offer_make(&self.offer, w);
 
     self.used_us = 0;
-    self.offer_fd = input_fd;
-    if (fits && demand(w, input_fd))
-        return true;
     fits = fits && (!self.options->template || fork_for(w, input_fd));
     if (fits && self.child.pid > 0)
         self.used_us = processor_time_us(self.child.pid);

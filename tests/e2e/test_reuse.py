@@ -1,7 +1,9 @@
 """A container that serves one conversation: its runs follow one another in it, and nothing else is shared by that."""
+import json
 import os
 import signal
 
+import engine
 import pool
 import runs
 import sites
@@ -293,6 +295,19 @@ def _():
     client.run("open('numpy.py', 'w').write('mine = 1')")
     _kept(site, sandbox, "python", served=5)
     equal(client.run("import numpy; print(numpy.mine)")["stdout"], "1\n", "a file of the conversation counts")
+    equal(pool.status(site)["pool"]["doubted"], 0)
+
+
+@test("libraries that a program needs are loaded under a higher CPU limit, and the program has a run's limits", timeout=120)
+def _():
+    site = _site()
+    client, sandbox = _pandas_in_a_container_without_libraries(site)
+    container = warm.container_of(site, _kept(site, sandbox, "python")["containerId"])
+    before = engine.count_updates(container)
+    result = client.run("import matplotlib.pyplot\n" + warm.OWN_LIMITS)
+    equal(json.loads(result["stdout"]), warm.cold_limits(), result["stderr"])
+    equal(engine.count_updates(container) - before, 2, "the limit was raised, and set back")
+    _kept(site, sandbox, "python", served=2)
     equal(pool.status(site)["pool"]["doubted"], 0)
 
 

@@ -182,27 +182,6 @@ def _():
     equal(_shape(warm.container_of(warm.shared(), row["runId"])), _cold_shape("sleep 8", "bash"))
 
 
-OWN_LIMITS = """
-import json
-told = {}
-for path in ("cpu.max", "memory.max", "pids.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes",
-             "memory/memory.memsw.limit_in_bytes", "pids/pids.max"):
-    try:
-        with open("/sys/fs/cgroup/" + path) as file:
-            told[path] = file.read()
-    except OSError:
-        pass
-print(json.dumps(told))
-"""
-
-
-def _cold_limits():
-    site = sites.own()
-    told = json.loads(warm.new_client(site).run(OWN_LIMITS)["stdout"])
-    check(len(told) >= 3, told)
-    return told
-
-
 @test("libraries are loaded under a higher CPU limit, and the container has a run's limits before it counts as preloaded", timeout=240)
 def _():
     site = warm.idle_site("python=1")
@@ -210,14 +189,14 @@ def _():
     container = warm.container_of(site, row["runId"])
     equal(engine.count_updates(container), 2, "the limit was raised, and set back")
     equal(_shape(container), _cold_shape("import time; time.sleep(8)", "python"))
-    result = warm.new_client(site).run(OWN_LIMITS)
+    result = warm.new_client(site).run(warm.OWN_LIMITS)
     equal(result["runId"], row["runId"])
-    equal(json.loads(result["stdout"]), _cold_limits())
+    equal(json.loads(result["stdout"]), warm.cold_limits())
 
 
 @test("a claim while libraries are loaded: the program has a run's limits from its beginning", timeout=300)
 def _():
-    expected = _cold_limits()
+    expected = warm.cold_limits()
     site = warm.idle_site("python=1", SANDBOX_WARM_IDLE="1s")
     for _ in range(4):
         row = pool.wait_for(site, seconds=120, language="python", sandbox="")[0]
@@ -227,7 +206,7 @@ def _():
             return (engine.inspect(container)["HostConfig"]["CpuQuota"] == 2000000 or  # noqa: B023
                     pool.waiting(site, "python", "preloaded", ""))
         wait_until(loads, 120, "libraries are being loaded", pause=0)
-        result = warm.new_client(site).run(OWN_LIMITS)
+        result = warm.new_client(site).run(warm.OWN_LIMITS)
         equal((result["status"], json.loads(result["stdout"])), ("ok", expected), result["stderr"])
 
 

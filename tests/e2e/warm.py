@@ -1,11 +1,12 @@
 """What tests of warm containers share: servers that have some, calls at the same time, a look into their cgroups."""
+import json
 import os
 import threading
 
 import engine
 import pool
 import sites
-from harness import IS_ROOT, new_folder
+from harness import IS_ROOT, check, new_folder
 
 POOL = "python=2,typescript=1,bash=1"
 
@@ -109,3 +110,25 @@ def cpu_ns(container_id):
             with open(f"/sys/fs/cgroup/cpuacct{path}/cpuacct.usage", encoding="ascii") as file:
                 return int(file.read())
     raise OSError(f"no CPU accounting found for {container_id}")
+
+
+OWN_LIMITS = """
+import json
+told = {}
+for path in ("cpu.max", "memory.max", "pids.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us", "memory/memory.limit_in_bytes",
+             "memory/memory.memsw.limit_in_bytes", "pids/pids.max"):
+    try:
+        with open("/sys/fs/cgroup/" + path) as file:
+            told[path] = file.read()
+    except OSError:
+        pass
+print(json.dumps(told))
+"""
+
+
+def cold_limits():
+    """What OWN_LIMITS prints in a new container."""
+    site = sites.own()
+    told = json.loads(new_client(site).run(OWN_LIMITS)["stdout"])
+    check(len(told) >= 3, told)
+    return told

@@ -34,6 +34,8 @@ static inline enum engine_run_state engine_run_take(struct engine *engine,
     case ENGINE_EVENT_BEGUN:
         out->warm = ev.warm;
         return ENGINE_RUN_GOES_ON;
+    case ENGINE_EVENT_LOADED:
+        return engine->ops->go(engine, ev.id, e) < 0 ? ENGINE_RUN_LOST : ENGINE_RUN_GOES_ON;
     case ENGINE_EVENT_OUT:
     case ENGINE_EVENT_ERR:
         if (run->output(run->ctx, ev.kind == ENGINE_EVENT_OUT ? ENGINE_STDOUT : ENGINE_STDERR,

@@ -42,8 +42,10 @@ struct container {
     int run_fd;        /* a timer: readable when it goes on */
     char *code, *rest; /* the lines that are left */
     char *input;
-    struct deadline on; /* when it goes on */
-    struct buf output;  /* what it has printed, */
+    struct deadline on;          /* when it goes on */
+    enum engine_event_kind load; /* its next event about libraries; NOTHING: none */
+    bool held, endless;
+    struct buf output; /* what it has printed, */
     enum engine_stream stream;
     size_t piece, read; /* how much of that is sent at once, and was */
 };
@@ -286,11 +288,18 @@ static void do_stdin(struct container *b, const char *text)
     print(b, ENGINE_STDOUT, b->input, strlen(b->input));
 }
 
+static void do_load(struct container *b, const char *text)
+{
+    b->load = ENGINE_EVENT_LOADING;
+    b->endless = strcmp(text, " forever") == 0;
+}
+
 static const struct {
     const char *name;
     void (*act)(struct container *b, const char *rest);
-} words[] = {{"out ", do_out},     {"err ", do_err},     {"raw ", do_raw},   {"bytes ", do_bytes},
-             {"flood ", do_flood}, {"sleep ", do_sleep}, {"file ", do_file}, {"stdin", do_stdin}};
+} words[] = {{"out ", do_out},     {"err ", do_err},     {"raw ", do_raw},
+             {"bytes ", do_bytes}, {"flood ", do_flood}, {"sleep ", do_sleep},
+             {"file ", do_file},   {"stdin", do_stdin},  {"load", do_load}};
 
 static void act(struct container *b, const char *line)
 {
@@ -330,6 +339,8 @@ static int container_exec(struct engine *engine, const struct engine_command *pr
     auto_close_fd(&b->run_fd);
     b->run_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     b->runs = true;
+    b->load = ENGINE_EVENT_NOTHING;
+    b->held = false;
     *out_id = 1;
     go_on_at(b, deadline_in_ms(0));
     return 0;
@@ -347,18 +358,42 @@ static size_t next_piece(struct container *b)
     return left < b->piece ? left : b->piece;
 }
 
+/* What it says of the libraries that its program needs. */
+static void read_load(struct container *b, struct engine_event *out)
+{
+    *out = (struct engine_event){.kind = b->load, .id = 1};
+    if (b->load == ENGINE_EVENT_LOADED)
+        fake_container->load_cpu_milli = fake_container->cpu_milli;
+    b->held = b->endless || b->load == ENGINE_EVENT_LOADED;
+    b->load = b->held ? ENGINE_EVENT_NOTHING : ENGINE_EVENT_LOADED;
+}
+
+static int container_go(struct engine *engine, uint32_t id, struct err *e)
+{
+    struct container *b = (struct container *)engine;
+
+    if (!b->runs || !b->held || id != 1)
+        return err_set(e, ERR_LOST, "there is no run that is held");
+    b->held = false;
+    fake_container->run_cpu_milli = fake_container->cpu_milli;
+    go_on_at(b, deadline_in_ms(0));
+    return 0;
+}
+
 /* What the program does next. */
 static void read_program(struct container *b, struct engine_event *out)
 {
     char *line = NULL;
     size_t len = next_piece(b);
 
-    while (len == 0 && deadline_passed(b->on) && (line = strsep(&b->rest, "\n")) &&
-           strncmp(line, "exit ", 5) != 0) {
+    while (len == 0 && b->load == ENGINE_EVENT_NOTHING && deadline_passed(b->on) &&
+           (line = strsep(&b->rest, "\n")) && strncmp(line, "exit ", 5) != 0) {
         act(b, line);
         len = next_piece(b);
     }
-    if (len == 0 && !deadline_passed(b->on))
+    if (b->load != ENGINE_EVENT_NOTHING)
+        read_load(b, out);
+    if (out->kind != ENGINE_EVENT_NOTHING || (len == 0 && !deadline_passed(b->on)))
         return;
     if (len == 0) {
         b->runs = false;
@@ -385,7 +420,8 @@ static int container_read(struct engine *engine, struct engine_event *out, struc
         return read_word(b, out, e);
     if (read(b->run_fd, &n, sizeof n) < 0 && errno != EAGAIN)
         abort();
-    read_program(b, out);
+    if (!b->held)
+        read_program(b, out);
     return 0;
 }
 
@@ -405,6 +441,7 @@ static const struct engine_ops container_ops = {
     .fd = container_fd,
     .waits = container_waits,
     .exec = container_exec,
+    .go = container_go,
     .read = container_read,
     .preload = container_preload,
     .limit_cpu = container_limit_cpu,

@@ -4,6 +4,8 @@
  *   out TEXT, err TEXT   print a line        raw TEXT   print without its end
  *   bytes HEX            print bytes         flood N    print N KiB of lines
  *   sleep MS   exit N    file NAME           stdin      print what came in
+ *   load                 libraries that it needs are loaded, and it is held
+ *   load forever         that does not end
  */
 #pragma once
 
@@ -25,7 +27,8 @@ struct fake_container {
     int doubts;         /* so many wipes fail */
     int wipe_ms;        /* how long one takes */
     uint64_t cpu_milli; /* the limit of the container that was started last */
-    uint64_t load_cpu_milli, run_cpu_milli; /* what it was at the last preload, the last run */
+    uint64_t load_cpu_milli,
+        run_cpu_milli; /* what it was at the last load, when the last run began */
     int starts, alive, preloads, runs, wipes;
     char data_path[512]; /* of the last start */
     char load[64];       /* of the last run */

@@ -29,7 +29,8 @@ class End:
 class Psandbox:
     """An entry program in the mode "serve", with a thread that takes its frames in."""
 
-    def __init__(self, command, **options):
+    def __init__(self, command, holds=False, **options):
+        self.holds = holds  # programs whose libraries are there, until go()
         self.p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
         self.frames = queue.Queue(maxsize=256)
         self.ends = {}
@@ -66,6 +67,9 @@ class Psandbox:
         assert number == 0 and (tag == "F" or sbx.tier_of(data) == tier), (tag, number, data)
         return data.decode() if tag == "F" else None
 
+    def go(self, number):
+        self.send(sbx.record("G", number))
+
     def kill(self, number):
         self.send(sbx.record("Z", number))
 
@@ -91,6 +95,9 @@ class Psandbox:
             end.report = json.loads(data)
         elif tag == "F":
             end.why = data.decode()
+        elif tag == "L":
+            if data == b"done" and not self.holds:
+                self.go(number)
         else:
             assert tag == "S", f"frame {tag!r}"
             end.started = data.decode()

@@ -48,13 +48,14 @@ def preload(names):
 
 
 class Result:
-    """What came out: both streams, (tag, length) of every frame of theirs, how far the interpreter had come, how the
+    """What came out: both streams, (tag, length) of every frame of theirs, what it said of loading libraries, how far the interpreter had come, how the
     program started, the report or why there is none, the exit status and the entry's own words."""
 
     def __init__(self):
         self.out = bytearray()
         self.err = bytearray()
         self.frames = []
+        self.loads = []
         self.waited = []
         self.started = None
         self.report = None
@@ -137,6 +138,13 @@ def collect(p, keep=True, on_frame=None):
             r.waited.append(tier_of(payload))
             continue
         assert number == RUN, f"frame {tag} of {number}"
+        if tag == "L":
+            assert not r.started, "libraries for a program that goes"
+            r.loads.append(payload.decode())
+            if payload == b"done":
+                p.stdin.write(record("G", number))
+                p.stdin.flush()
+            continue
         if tag == "S":
             assert not (r.started or r.frames), "a second start, or a late one"
             r.started = payload.decode()

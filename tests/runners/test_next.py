@@ -40,7 +40,7 @@ CONTAINERS = containers_are_possible()
 class Case(unittest.TestCase):
     """Runs follow one another in a container."""
 
-    def open(self, *arguments, env=(), ends=(0, b"")):
+    def open(self, *arguments, env=(), ends=(0, b""), **options):
         """Its runs are commands with /tmp/script as an argument of theirs, unless arguments says otherwise."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
@@ -50,7 +50,7 @@ class Case(unittest.TestCase):
         for file in IMAGE:
             shutil.copy(file, image)
         image.joinpath("sitecustomize.py").write_text(SITECUSTOMIZE)
-        container = psandboxes.Psandbox(containers.command(folder.name, *(arguments or ("/tmp/script", "env")), env=env))
+        container = psandboxes.Psandbox(containers.command(folder.name, *(arguments or ("/tmp/script", "env")), env=env), **options)
         self.addCleanup(lambda: self.assertEqual(container.close(), ends))
         return container
 
@@ -58,6 +58,10 @@ class Case(unittest.TestCase):
         """With a template, as the Python runner; its Python is the system's."""
         return self.open("-w", "-t", "-l", "/image/warm.so", "-x", "SANDBOX_HOOK=3", "/tmp/script", "/usr/bin/python3", "/tmp/script",
                          env=["PYTHONPATH=/image"])
+
+    def open_template(self, **options):
+        """With one that loads what it is told to (hook.py)."""
+        return self.open("-w", "-t", "-m", "os", "/tmp/script", "python3", "/image/hook.py", "/tmp/script", env=["HOOK_TEMPLATE=1"], **options)
 
     def run_sh(self, container, code, *args, **options):
         return container.run("sh", "/tmp/script", *args, code=code, **options)
@@ -83,13 +87,35 @@ class Next(Case):
         self.assertEqual(len(pids), 3)
 
     def test_what_a_run_has_demanded_is_there_for_those_that_follow(self):
-        container = self.open("-w", "-t", "-m", "os", "/tmp/script", "python3", "/image/hook.py", "/tmp/script", env=["HOOK_TEMPLATE=1"])
+        container = self.open_template()
         seen = []
         for load in ("a0", "a0", None, "b0", "a0 b0"):
             code = f": <<END\nimport {'a' if load else 'os'}\nEND\necho $WAY $DEMANDED"
             seen.append(bytes(container.run(code=code, load=load).out))
             self.assertIsNone(container.next("preloaded"))
         self.assertEqual(seen, [b"warm a0\n", b"warm a0\n", b"warm\n", b"warm a0b0\n", b"warm a0b0\n"])
+
+    def test_a_program_is_held_until_it_may_begin(self):
+        container = self.open_template(holds=True)
+        for n in range(2):
+            number = container.begin(code=": <<END\nimport a\nEND\necho $WAY $DEMANDED", load=f"a{n}")
+            container.until(lambda number=number: len(container.ends[number].order) == 2)
+            self.assertEqual(container.sh("exit 3").report["exitCode"], 3)
+            self.assertEqual(container.ends[number].order, ["L", "L"])
+            container.go(number)
+            container.go(number)  # which is too late, and nothing
+            end = container.end(number)
+            self.assertEqual((bytes(end.out), "".join(end.order)), (f"warm {'a0a1'[:2 * n + 2]}\n".encode(), "LLSOR"))
+            self.assertIsNone(container.next("preloaded"))
+
+    def test_killed_while_it_is_held_it_never_begins(self):
+        container = self.open_template(holds=True)
+        number = container.begin(code=": <<END\nimport a\nEND\necho $WAY", load="a0")
+        container.until(lambda: len(container.ends[number].order) == 2)
+        container.kill(number)
+        container.go(number)
+        end = container.end(number)
+        self.assertEqual((bytes(end.out), end.report["signal"], end.order), (b"", 9, ["L", "L", "R"]))
 
     def test_at_a_wrong_moment_it_is_a_bad_record(self):
         code, go = sbx.record("C", 1, "sleep 5"), sbx.record("X", 1, sbx.items("sh", "/tmp/script"))

@@ -328,6 +328,7 @@ class Forked(Claims):
     def test_libraries_that_a_program_demands(self):
         r = self.run_warm('echo "$WAY|$1|$DEMANDED|$(cat)"', load="a0 b0.1", args=["x"], stdin="in")
         self.check(r, "warm", "warm|x|a0b0.1|in\n")
+        self.assertEqual(r.loads, ["begun", "done"])
 
     def test_demanded_before_it_is_up(self):
         p = self.start(word="late")
@@ -346,7 +347,8 @@ class Forked(Claims):
 
     def test_its_time_is_over_while_it_waits_for_libraries(self):
         r = self.run_warm("echo never", load="a60", deadline_ms=300)
-        self.check(r, "warm", "", signal=9, timed_out=True)
+        self.check(r, None, "", signal=9, timed_out=True)
+        self.assertEqual(r.loads, ["begun"])
 
     def forked_for(self, code):
         """What the hook says of the template that made the interpreter for a program with these lines."""

@@ -86,20 +86,22 @@ def records(program, load=None):
     return sbx.program(program.code, program.stdin or None, program.args, program.env, PROGRAM_MS, load=load)
 
 
-def collect(frames, outcome):
+def collect(frames, outcome, send):
     """Reads up to the report."""
-    for tag, _, payload in frames:
+    for tag, number, payload in frames:
         if tag == "R":
             report = json.loads(payload)
             outcome.exit = f"signal {report['signal']}" if report["signal"] else f"exit {report['exitCode']}"
             return
-        if tag == "O":
+        if (tag, payload) == ("L", b"done"):
+            send(sbx.record("G", number))
+        elif tag == "O":
             outcome.out += payload
         elif tag == "E":
             outcome.err += payload
         elif tag == "S" and not (outcome.begun or outcome.out or outcome.err):
             outcome.begun = payload.decode()
-        elif tag != "W" or outcome.begun:
+        elif tag not in "LW" or outcome.begun:
             raise Trouble(f"frame {tag} {payload[:40]!r} at the wrong time")
     raise Trouble("the stream ended without a report")
 
@@ -134,7 +136,7 @@ class Bare:
         outcome = Outcome()
         put_files(program, self.data)
         self.container.send(records(program))
-        collect(self.frames, outcome)
+        collect(self.frames, outcome, self.container.send)
         outcome.files = look_at(self.data)
         self.make_ready()
         return outcome
@@ -177,7 +179,7 @@ def run(way, program, preload):
         try:
             frames = one.frames()
             begin(way, program, preload, frames, one.send, prepare)
-            collect(frames, outcome)
+            collect(frames, outcome, one.send)
             outcome.files = look_at(data)
         except (Trouble, OSError) as trouble:
             raise Trouble(f"{trouble}; {one.last_words()}") from None

@@ -137,11 +137,15 @@ static void words_about_waiting_and_starting_are_known(void **state)
         {"Wpreloaded 1", true, false, ENGINE_TIER_PRELOADED, 1},
         {"Swarm", true, true, ENGINE_TIER_NONE, 0},
         {"Snew", true, false, ENGINE_TIER_NONE, 0},
+        {"Lbegun", true, false, ENGINE_TIER_NONE, 0},
+        {"Ldone", true, false, ENGINE_TIER_NONE, 0},
         {.frame = "Wheavy"},
         {.frame = "Wheavy 1"},
         {.frame = "Wstarted x"},
         {.frame = "Wstartedstarte"},
         {.frame = "Sbehind"},
+        {.frame = "Ldo"},
+        {.frame = "Ldoneness"},
         {.frame = "Pstarted"},
     };
 

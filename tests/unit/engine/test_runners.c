@@ -126,9 +126,9 @@ static void only_images_that_say_so_load_on_demand(void **state)
     static const struct {
         const char *labels;
         bool load;
-    } cases[] = {{"\"sandbox.warm\":\"true\",\"sandbox.load\":\"true\"", true},
-                 {"\"sandbox.load\":\"true\"", false},
-                 {"\"sandbox.warm\":\"true\",\"sandbox.load\":\"yes\"", false},
+    } cases[] = {{"\"sandbox.warm\":\"true\",\"sandbox.load\":\"held\"", true},
+                 {"\"sandbox.load\":\"held\"", false},
+                 {"\"sandbox.warm\":\"true\",\"sandbox.load\":\"true\"", false},
                  {"\"sandbox.warm\":\"true\"", false}};
 
     (void)state;

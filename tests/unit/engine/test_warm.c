@@ -263,6 +263,68 @@ static void doubt_is_told_in_the_containers_words(void **state)
     }
 }
 
+#define LOADING "\1\0\0\0\0\0\0\16L\0\0\0\11\0\0\0\1begun"
+#define LOADED  "\1\0\0\0\0\0\0\15L\0\0\0\10\0\0\0\1done"
+#define GO      "G\0\0\0\4\0\0\0\1"
+
+static void a_program_is_held_until_it_may_begin(void **state)
+{
+    static const struct fake_later later[] = {
+        {sizeof PROGRAM - 1, BYTES(LOADING LOADED)},
+        {sizeof PROGRAM GO - 1, BYTES(STREAM_WARM STREAM_OUT STREAM_REPORT)},
+        {0},
+    };
+    struct waiting w;
+    const char *input;
+    int end;
+
+    (void)state;
+    wait_with(&w, (struct fake_reply){.stream = STREAM_STARTED,
+                                      .stream_len = sizeof STREAM_STARTED - 1,
+                                      .later = later,
+                                      .hold_ms = WAITS_MS});
+    assert_int_equal(look_until(&w, ENGINE_TIER_STARTED), 0);
+    assert_int_equal(w.engine->ops->go(w.engine, 1, &w.e), -1); /* there is none */
+    assert_int_equal(w.e.kind, ERR_LOST);
+    assert_int_equal(run(&w), 0);
+    assert_true(w.out.warm);
+    assert_string_equal(buf_str(&w.text), "hi");
+    assert_int_equal(w.engine->ops->go(w.engine, 1, &w.e), -1); /* it is over */
+    assert_int_equal(fake_engine_input(w.fake, &input, &end), sizeof PROGRAM GO - 1);
+    assert_memory_equal(input, PROGRAM GO, sizeof PROGRAM GO - 1);
+    stop(&w);
+}
+
+/* What would let a program begin, or print, while it has what is for the load only. */
+static void steps_out_of_turn_end_the_run(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } cases[] = {{BYTES(LOADING STREAM_WARM)},
+                 {BYTES(LOADING LOADING)},
+                 {BYTES(LOADING STREAM_OUT)},
+                 {BYTES(LOADED LOADING)},
+                 {BYTES(LOADED LOADED)},
+                 {BYTES(STREAM_WARM LOADING)},
+                 {BYTES(STREAM_WARM STREAM_OUT LOADED)},
+                 {BYTES(STREAM_WARM STREAM_WARM)}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct fake_later later[] = {
+            {sizeof PROGRAM - 1, cases[i].text, cases[i].len},
+            {0},
+        };
+        struct waiting w;
+
+        wait_with(&w, (struct fake_reply){.later = later, .hold_ms = WAITS_MS});
+        run(&w);
+        assert_int_not_equal(w.out.end, ENGINE_EXITED);
+        stop(&w);
+    }
+}
+
 /* A stream that says text and ends when ends is set: what read and a run say of it. */
 static void check_lost(const char *text, size_t len, bool ends, enum err_kind kind,
                        const char *words)
@@ -370,6 +432,7 @@ static void without_a_container_there_is_nothing_to_do(void **state)
     assert_int_equal(w.engine->ops->preload(w.engine, NAMES, &w.e), -1);
     assert_int_equal(w.engine->ops->limit_cpu(w.engine, 500, &w.e), -1);
     assert_int_equal(w.engine->ops->next(w.engine, &w.e), -1);
+    assert_int_equal(w.engine->ops->go(w.engine, 1, &w.e), -1);
     assert_int_equal(run(&w), -1);
     assert_int_equal(w.e.kind, ERR_LOST);
     w.engine->ops->free(w.engine);
@@ -381,6 +444,8 @@ int main(void)
         cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
         cmocka_unit_test(a_program_may_come_before_any_word),
         cmocka_unit_test(it_is_wiped_and_takes_the_next_program),
+        cmocka_unit_test(a_program_is_held_until_it_may_begin),
+        cmocka_unit_test(steps_out_of_turn_end_the_run),
         cmocka_unit_test(doubt_is_told_in_the_containers_words),
         cmocka_unit_test(one_that_ended_is_lost_before_it_gets_anything),
         cmocka_unit_test(what_is_not_the_protocol_ends_the_waiting),

@@ -281,6 +281,40 @@ static void a_container_whose_limit_is_not_known_gets_no_run(void **state)
     }
 }
 
+static void libraries_for_a_program_have_a_higher_limit_and_it_has_its_own(void **state)
+{
+    static const struct {
+        bool paces;
+        int failing_limits, starts; /* failing: whether it is raised, and whether it is set back */
+        uint64_t load_cpu_milli;
+    } cases[] = {{false, 0, 1, 2000}, {true, 0, 1, 500}, {false, 2, 2, 2000}};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        WORLD(w);
+        w.config.container.cpu_milli = 500;
+        fake_container->paces = cases[i].paces;
+        fake_container->failing_limits = cases[i].failing_limits;
+        json_auto_t *result = world_result(world_cold(&w, "load\nout x", NULL), "ok");
+        world_expect_text(result, "stdout", "x\n");
+        world_expect_end(&w, WORLD_LONG);
+        assert_int_equal(fake_container->starts, cases[i].starts);
+        assert_int_equal(fake_container->load_cpu_milli, cases[i].load_cpu_milli);
+        assert_int_equal(fake_container->run_cpu_milli, 500);
+    }
+}
+
+static void a_run_that_ends_while_its_libraries_are_loaded_leaves_no_container(void **state)
+{
+    WORLD(w);
+    w.config.container.cpu_milli = 500;
+    w.config.pool = (struct pool_settings){.items = {{"python", 1}}, .n = 1, .reuse = true};
+    json_decref(world_result(world_cold(&w, "load forever", json_pack("{s:i}", "timeoutMs", 50)),
+                             "timeout"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->cpu_milli, 2000);
+    assert_int_equal(fake_container->wipes, 0);
+}
+
 static void a_waiting_container_that_dies_ends_its_supervisor(void **state)
 {
     WORLD(w);
@@ -890,6 +924,8 @@ int main(void)
         with_fixture(it_loads_with_a_higher_limit_and_serves_with_its_own),
         with_fixture(a_limit_is_not_raised_without_need),
         with_fixture(a_claim_may_come_while_it_loads),
+        with_fixture(libraries_for_a_program_have_a_higher_limit_and_it_has_its_own),
+        with_fixture(a_run_that_ends_while_its_libraries_are_loaded_leaves_no_container),
         with_fixture(a_container_whose_limit_is_not_known_gets_no_run),
         with_fixture(a_waiting_container_that_dies_ends_its_supervisor),
         with_fixture(while_it_starts_it_ends_with_the_main_process),

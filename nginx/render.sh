@@ -262,7 +262,9 @@ derive_judge()
 {
     local word path locations=''
     value[JUDGE_BACKEND]=${value[JUDGE]:-${value[BACKEND]}}
-    value[JUDGE_LINES]='# Static tokens alone: JUDGE is empty.'
+    value[JUDGE_LINES]='# Static tokens alone: JUDGE is empty.
+set $sandcgi_jwt "";
+set $sandcgi_jwt_end "";'
     value[CHALLENGE_REST]='' value[METADATA_LOCATIONS]='' value[JUDGED_CACHE]=''
     value[JUDGED_LINES]='    fastcgi_cache off;'
     [[ -n ${value[JUDGE]} ]] || return 0
@@ -270,8 +272,8 @@ derive_judge()
     value[JUDGED_CACHE]="fastcgi_cache_path \"${value[CACHE_DIR]}/sandcgi-judged\" keys_zone=sandcgi_judged:1m inactive=1m max_size=32m use_temp_path=off;"
     value[JUDGED_LINES]="    fastcgi_cache sandcgi_judged;
     fastcgi_cache_key \$sandcgi_jwt_end;
-    fastcgi_cache_bypass \$sandcgi_no_jwt;
-    fastcgi_no_cache \$sandcgi_no_jwt;
+    fastcgi_cache_bypass \$sandcgi_unkept;
+    fastcgi_no_cache \$sandcgi_unkept;
     fastcgi_cache_methods GET HEAD;
     fastcgi_cache_min_uses 1;
     # The answer says how long it counts.
@@ -283,7 +285,8 @@ derive_judge()
     fastcgi_buffering on;
     open_file_cache max=8192 inactive=1m;
     open_file_cache_valid 1m;"
-    value[JUDGE_LINES]="if (\$sandcgi_jwt_end) { rewrite ^ /.sandcgi/judge last; }
+    value[JUDGE_LINES]="# A JWT; the end of its signature finds what the judge has said of it.
+if (\$http_authorization ~ \"^(?i:bearer) +(?<sandcgi_jwt>[\w-]++\.[\w-]++\.[\w-]++(?<=(?<sandcgi_jwt_end>[\w-]{22})))\$\") { rewrite ^ /.sandcgi/judge last; }
 if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
     value[CHALLENGE_REST]=", scope=\"run files\", resource_metadata=\"${value[PUBLIC_URL]%/}/.well-known/oauth-protected-resource\$sandcgi_mcp_place\""
     while read -r word; do

@@ -180,7 +180,7 @@ write_site()
     page_dir=$(setting NGINX_PAGE '')
     [[ $page_dir == /* ]] || page_dir=
     render_site "$1" PREFIX="$path" PAGE_DIR="$page_dir" UPLOADS="$(uploads_way)" SECRET_CONF="$output/front-secret.conf" FILE_KEY_CONF="$output/file-key.conf" \
-        TOKENS_FILE="$tokens_file" LOG_DIR=/var/log/nginx ACCESS_LOG="$(access_log)"
+        TOKENS_FILE="$tokens_file" LOG_DIR=/var/log/nginx ACCESS_LOG="$(access_log)" CACHE_DIR="$(cache_dir)"
     rm -f "$1/nginx.conf" # a whole nginx, which is there already
 }
 
@@ -192,6 +192,16 @@ access_log()
     folder=${folder%/*}
     [[ -d $folder ]] || folder=$output
     printf '%s/sandcgi.log' "$folder"
+}
+
+# Where nginx has its own folders for temporary files, which is root's.
+cache_dir()
+{
+    local folder
+    folder=$(nginx -V 2>&1 | sed -n 's/.*--http-fastcgi-temp-path=\([^ ]*\).*/\1/p')
+    folder=${folder%/*}
+    [[ $folder == /* && -d $folder ]] || folder=$output
+    printf '%s' "$folder"
 }
 
 # The new files, in a server of their own, before an nginx that runs could read them.

@@ -1,32 +1,16 @@
-// The whole OAuth flow of an official SDK client: discovery, registration, PKCE, the operator's page, tokens, refresh, step-up, revocation.
-//   node oauth.mjs '{"folder":…,"sdk":"v1"|"v2","url":…,"passphrase":…}'
+// The whole OAuth flow of an official SDK client: discovery, registration, PKCE, the page, tokens, refresh, step-up, revocation.
+//   node oauth.mjs '{"folder":…,"sdk":"v1"|"v2","url":…,"issuer":…,"answers":{FIELD:TEXT,…}}'     answers: what the person types
 // Prints "ok STEP" or "not ok STEP: why" for each step, and ends with 1 when one failed.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { visit } from './browser.mjs';
 import { check, failures, short, step, until } from './steps.mjs';
 
 const options = JSON.parse(process.argv[2]);
 const require = createRequire(path.join(options.folder, 'package.json'));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const REDIRECT = 'http://127.0.0.1:33418/callback';
-const HTML = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'" };
-const unescaped = (text) => text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => HTML[entity]);
-
-// What the operator does in a browser: reads the page, types the passphrase, allows; the browser follows the way back.
-async function approve(url) {
-  const shown = await fetch(url);
-  const page = await shown.text();
-  check(shown.status === 200, `the page: ${shown.status} ${page.slice(-400)}`);
-  const fields = new URLSearchParams({ act: 'allow', tenant: 'default', passphrase: options.passphrase });
-  for (const [, name, value] of page.matchAll(/<input type="hidden" name="(\w+)" value="([^"]*)">/g)) fields.set(name, unescaped(value));
-  const cookie = shown.headers.get('set-cookie').split(';')[0];
-  const answer = await fetch(new URL('authorize', url), { method: 'POST', body: fields, headers: { cookie, origin: url.origin } });
-  const target = /http-equiv="refresh" content="0;url=([^"]*)"/.exec(await answer.text());
-  check(target, `no way back to the client: ${answer.status}`);
-  return new URL(unescaped(target[1]));
-}
-
 // What a program keeps, and the SDKs ask for.
 const kept = { scopes: [], visits: 0 };
 const provider = {
@@ -37,6 +21,7 @@ const provider = {
   saveClientInformation: (client) => { kept.client = client; },
   tokens: () => kept.tokens,
   saveTokens: (tokens) => { kept.tokens = tokens; },
+  invalidateCredentials: (what) => { if (['all', 'tokens'].includes(what)) kept.tokens = undefined; },
   saveCodeVerifier: (verifier) => { kept.verifier = verifier; },
   codeVerifier: () => kept.verifier,
   saveDiscoveryState: (state) => { kept.discovery = state; },
@@ -45,7 +30,7 @@ const provider = {
     kept.visits += 1;
     kept.scopes.push(url.searchParams.get('scope'));
     kept.asked = url;
-    kept.back = await approve(url);
+    kept.back = await visit(url, options.answers, REDIRECT);
   },
 };
 
@@ -65,14 +50,14 @@ async function connect() {
 // The client gives up with an error when the browser is opened, and goes on with what came back.
 async function finish() {
   const back = kept.back.searchParams;
-  check(back.get('state') === 'a state' && back.get('iss') === kept.asked.origin, `what came back: ${back}`);
+  check(back.get('state') === 'a state' && back.get('iss') === options.issuer, `what came back: ${back}`);
   if (options.sdk === 'v1') await one.transport.finishAuth(back.get('code'));
   else await one.transport.finishAuth(back);
 }
 
 const problem = (promise) => promise.then(() => null, (error) => error);
 
-await step('is sent to the operator', async () => {
+await step('is sent to the person', async () => {
   const error = await problem(connect());
   check(error && kept.visits === 1, `connecting without tokens: ${error}, ${kept.visits} visits`);
   check(kept.client?.client_id, 'the client has not registered');
@@ -109,13 +94,18 @@ if (failures() === 0) {
     const result = await call('list_runs', {});
     check(!result.isError, short(result));
   });
-  await step('is refused after its grant is revoked', async () => {
-    const { revocation_endpoint: endpoint } = await (await fetch(new URL('/.well-known/oauth-authorization-server', options.url))).json();
-    const { access_token: token } = kept.tokens;
-    const status = async () => (await fetch(options.url, { method: 'POST', headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', accept: 'application/json, text/event-stream' }, body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' })).status;
+  await step('has to ask again after its grant is revoked', async () => {
+    const { revocation_endpoint: endpoint } = await (await fetch(new URL('/.well-known/oauth-authorization-server', options.issuer))).json();
+    const status = async () => (await fetch(options.url, { method: 'POST', headers: { authorization: `Bearer ${kept.tokens.access_token}`, 'content-type': 'application/json', accept: 'application/json, text/event-stream' }, body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' })).status;
     check(await status() !== 401, 'the token counts before');
-    check((await fetch(endpoint, { method: 'POST', body: new URLSearchParams({ token: kept.tokens.refresh_token, client_id: kept.client.client_id }) })).status === 200, 'revocation');
-    await until(async () => await status() === 401, 20_000, 'the token is refused');
+    const body = new URLSearchParams({ token: kept.tokens.refresh_token, client_id: kept.client.client_id });
+    check((await fetch(endpoint, { method: 'POST', body })).status === 200, 'revocation');
+    // Other issuers' access tokens count until they end.
+    if (options.answers.passphrase) await until(async () => await status() === 401, 20_000, 'the token is refused');
+    else kept.tokens = { ...kept.tokens, access_token: `${kept.tokens.access_token.slice(0, -8)}AAAAAAAA` };
+    const visits = kept.visits;
+    await problem(one.client.listTools());
+    check(kept.visits === visits + 1, `${kept.visits} visits`);
   });
 }
 process.exit(failures() ? 1 : 0);

@@ -163,15 +163,35 @@ def with_oauth():
     site = sites.Site({"SANDCGI_OAUTH": "builtin"})
     at_end(site.stop)
     equal(oauth.set_passphrase(site).returncode, 0, "the passphrase")
-    return site.start()
+    return site.start(), {"act": "allow", "tenant": "default", "passphrase": oauth.PASSPHRASE}
+
+
+@once
+def with_provider():
+    """npm's oidc-provider, and a server that takes its tokens."""
+    site = sites.Site()
+    command = [os.environ["NODE"], os.path.join(house.HERE, "provider.mjs"),
+               json.dumps({"folder": os.environ["NODE_FOLDER"], "resource": site.base_url + "/mcp"})]
+    provider = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # pylint: disable=consider-using-with
+    at_end(provider.wait)
+    at_end(provider.stdin.close)
+    at_end(site.stop)
+    site.settings["SANDCGI_OAUTH"] = provider.stdout.readline().strip()
+    site.write_config()
+    return site.start(), {"login": "alice", "password": "any"}
+
+
+def issuer_of(site):
+    return site.base_url if site.settings["SANDCGI_OAUTH"] == "builtin" else site.settings["SANDCGI_OAUTH"]
 
 
 def register_oauth():
     for sdk, words in (("v1", "SDK 1.x"), ("v2", "SDK 2.x")):
-        @test(f"{words} over https: logs in at the builtin authorization server, refreshes, asks for more, loses its grant", timeout=450)
-        def _(sdk=sdk):
-            site = with_oauth()
-            run_client({"sdk": sdk, "url": site.base_url + "/mcp", "passphrase": oauth.PASSPHRASE}, "oauth.mjs", site)
+        for name, served_with in (("the builtin authorization server", with_oauth), ("a certified provider", with_provider)):
+            @test(f"{words} over https: logs in at {name}, refreshes, asks for more, loses its grant", timeout=450)
+            def _(sdk=sdk, served_with=served_with):
+                site, answers = served_with()
+                run_client({"sdk": sdk, "url": site.base_url + "/mcp", "issuer": issuer_of(site), "answers": answers}, "oauth.mjs", site)
 
 
 def register_desktop():

@@ -120,6 +120,11 @@ def oauth(checks):
                          'scope="run files"' in answer.header("www-authenticate"), answer.header("www-authenticate"))
         checks.equal("a static token stays valid", params(site.call())["SANDCGI_TENANT"], "default")
 
+        own = ".".join(["0123456789abcdefghijklmnopqrstuv"] * 3)
+        site.token_command("add", "--tenant", "owner", "--token-stdin", stdin=own)
+        site.reload()
+        checks.equal("one that has the form of a JWT is no access token", [params(site.call(token=own)).get(n) for n in ("SANDCGI_TENANT", "SANDCGI_BEARER")], ["owner", None])
+
         token = world.token()
         got = params(site.call(token=token))
         checks.equal("an access token names tenant and scopes", [got.get(n) for n in ("SANDCGI_TENANT", "SANDCGI_SCOPES", "SANDCGI_BEARER", "SANDCGI_LIMITS")],

@@ -16,6 +16,7 @@
  *   SIGHUP            has the program at its path look at the settings, and becomes that program:
  * it starts a new generation of processes on the same sockets, or on others if the settings say so.
  * A complaint is logged, and nothing has changed.
+ *   SIGURG            the server is to end soon (drain_run); a reload takes it back
  */
 int serve_run(const char *config_path);
 
@@ -72,6 +73,13 @@ int purge_run(char *const *words);
  * has changed, 2 wrong words, 3 it has, but nginx could not be told.
  */
 int token_run(char *const *words);
+
+/*
+ * "sandcgi drain": tells the server that it is to end soon, so that /readyz answers 503; waits
+ * until no program runs, wait_ms at most; ends it, and waits until it has ended. Returns the exit
+ * status, with one line on standard error when it is 1.
+ */
+int drain_run(const struct settings *s, uint64_t wait_ms);
 
 /* "sandcgi nodes": writes the edge's list of nodes when it has changed. words follow "nodes" and
  * end with NULL. Returns the exit status: 1 it could not be done, 2 wrong words. */

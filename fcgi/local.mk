@@ -57,6 +57,7 @@ libfront_a_SOURCES = \
 	fcgi/oauth/server/uri.c fcgi/oauth/server/uri.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
+	fcgi/process/drain.c \
 	fcgi/process/guard.c \
 	fcgi/process/handed.c fcgi/process/handed.h \
 	fcgi/process/master.c fcgi/process/master.h \

@@ -5,6 +5,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 #include "common/base/sock.h"
 #include "common/fetch/fetch.h"
 #include "common/index/proxy.h"
@@ -168,6 +169,25 @@ static int run_status(const char *config_path)
     return result;
 }
 
+static const char *wait_time; /* --wait */
+
+static int run_drain(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    uint64_t wait_ms;
+    if (settings_load(&settings, config_path, &e) < 0)
+        return print_error(&e);
+    wait_ms = settings.limits.timeout_max_ms;
+    int result = 2;
+    if (wait_time && parse_duration_ms(wait_time, &wait_ms) < 0)
+        fputs("sandcgi: --wait must be a time like 500ms, 30s or 5m\n", stderr);
+    else
+        result = drain_run(&settings, wait_ms);
+    settings_clear(&settings);
+    return result;
+}
+
 static bool quiet;               /* --quiet */
 static const char *nginx_folder; /* --nginx */
 
@@ -261,6 +281,8 @@ static const struct command {
      "print the lines for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
     {"status", run_status, "print the state of the running server (--watch; --json: for programs)",
      NULL},
+    {"drain", run_drain,
+     "stop the server when no program runs; until then /readyz answers 503 (--wait TIME)", NULL},
     {"doctor", run_doctor,
      "look for what is wrong, and say what mends it (--json; --quiet: nothing else; --nginx "
      "FOLDER)",
@@ -369,6 +391,9 @@ int main(int argc, char **argv)
             as_json = true;
         else if (strcmp(argv[i], "--watch") == 0 && command && command->run == run_status)
             watch = true;
+        else if (strcmp(argv[i], "--wait") == 0 && i + 1 < argc && command &&
+                 command->run == run_drain)
+            wait_time = argv[++i];
         else if (strcmp(argv[i], "--quiet") == 0 && command && command->run == run_doctor)
             quiet = true;
         else if (strcmp(argv[i], "--nginx") == 0 && i + 1 < argc && command &&

@@ -91,6 +91,8 @@ const struct conf_row settings_table[] = {
      "FastCGI socket of the workers: a path, or ADDRESS:PORT."},
     {"SANDCGI_LISTEN_MODE", CONF_MODE, FIELD(listen_mode), "0660", 0, 0, NULL, 0,
      "Permissions of the FastCGI sockets."},
+    {"SANDCGI_TAKEOVER", CONF_BOOL, FIELD(takeover), "false", 0, 0, NULL, 0,
+     "At the start, take over the Unix sockets of another server with the same SANDBOX_ROOT as soon as programs can run here. The other one goes on with its calls until it is stopped. For containers that are replaced: the new one starts before the old one is stopped."},
     {"SANDCGI_LISTEN_GROUP", CONF_STRING, FIELD(listen_group), "", 0, 64, NULL, 0,
      "Group of the web server: owns the FastCGI sockets, and may pass through SANDBOX_ROOT, which is closed to all other accounts. Empty: the server's own account alone."},
     {"SANDCGI_BROKER", CONF_STRING, FIELD(broker), "/run/sandcgi/broker.sock", 0, 107, NULL, CONF_REQUIRED,

@@ -25,6 +25,7 @@ struct settings {
     int standin; /* enum settings_standin */
     bool route_headers;
     char *listen, *listen_group, *broker, *user, *hub, *events;
+    bool takeover;
     uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
     unsigned listen_mode;
     int log_level;  /* enum log_level */

@@ -2,6 +2,8 @@
 
 #include "common/base/sock.h"
 
+#include "common/base/crypto.h"
+#include "common/base/mem.h"
 #include "common/base/parse.h"
 
 #include <arpa/inet.h>
@@ -13,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#define BESIDE_BYTES 4 /* of the random name of a socket beside its address */
 
 static int set_unix_address(struct sockaddr_un *a, const char *path, struct err *e)
 {
@@ -151,6 +155,37 @@ int sock_listen(const char *address, const struct sock_owner *owner, struct err 
     return strchr(address, '/') ? listen_unix(address, owner, e) : listen_inet(address, e);
 }
 
+char *sock_beside(const char *address)
+{
+    char random[CRYPTO_HEX_LEN(BESIDE_BYTES)];
+
+    crypto_random_hex(BESIDE_BYTES, random);
+    return mem_printf("%s.%s", address, random);
+}
+
+/* Is bound the path, or was it made beside it? */
+static bool is_beside(const char *bound, const char *path)
+{
+    const size_t n = strlen(path);
+
+    if (strncmp(bound, path, n) != 0 || bound[n] == '\0')
+        return strcmp(bound, path) == 0;
+    return bound[n] == '.' && strspn(bound + n + 1, "0123456789abcdef") == 2 * BESIDE_BYTES &&
+           bound[n + 1 + 2 * BESIDE_BYTES] == '\0';
+}
+
+int sock_take_over(int fd, const char *address, struct err *e)
+{
+    struct sockaddr_un bound = {0};
+    socklen_t len = sizeof bound - 1;
+
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) < 0)
+        return err_errno(e, "cannot tell where a socket is");
+    if (rename(bound.sun_path, address) < 0)
+        return err_errno(e, "cannot rename %s to %s", bound.sun_path, address);
+    return 0;
+}
+
 bool sock_is_at(int fd, const char *address)
 {
     union {
@@ -166,7 +201,7 @@ bool sock_is_at(int fd, const char *address)
     if (strchr(address, '/'))
         return set_unix_address(&wanted.path, address, &none) == 0 &&
                bound.any.sa_family == AF_UNIX &&
-               strncmp(bound.path.sun_path, wanted.path.sun_path, sizeof wanted.path.sun_path) == 0;
+               is_beside(bound.path.sun_path, wanted.path.sun_path);
     return set_inet_address(&wanted.inet, address, &none) == 0 && len == wanted.inet.len &&
            memcmp(&bound.inet.to, &wanted.inet.to, len) == 0;
 }

@@ -25,7 +25,15 @@ struct sock_owner {
  */
 int sock_listen(const char *address, const struct sock_owner *owner, struct err *e);
 
-/* Is fd bound to the Unix socket path or the "ADDRESS:PORT" in address? */
+/*
+ * For a process that takes over from another one that still listens: sock_beside makes a path
+ * beside address to listen at (caller frees), sock_take_over renames it to address. From then on
+ * connections reach the new socket; the queue of the other one stays with its process.
+ */
+char *sock_beside(const char *address);
+int sock_take_over(int fd, const char *address, struct err *e);
+
+/* Is fd bound to the Unix socket path or the "ADDRESS:PORT" in address, or was it beside it? */
 bool sock_is_at(int fd, const char *address);
 
 /* Gives the file of a Unix socket that listens already the owner and mode; nothing for TCP. */

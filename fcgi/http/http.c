@@ -143,11 +143,12 @@ static void serve_health(const struct app *app, struct http_request *r,
     a->what = ask == broker_ping ? HEALTH : READY;
     if (http_guard_front(app, r, a) < 0)
         return;
-    bool ok = ask(&broker, &e) == 0;
+    bool ends = ask == broker_ready && calls_are_draining(&app->place);
+    bool ok = !ends && ask(&broker, &e) == 0;
     a->status = ok ? 200 : 503;
     a->quiet = ok;
-    a->error = ok ? NULL : err_kind_name(e.kind);
-    a->body = json_pack("{s:s}", "status", ok ? "ok" : "unavailable");
+    a->error = ok ? NULL : ends ? "draining" : err_kind_name(e.kind);
+    a->body = json_pack("{s:s}", "status", ok ? "ok" : ends ? "draining" : "unavailable");
 }
 
 /* Of a protected resource (RFC 9728), without a token; 404 without SANDCGI_OAUTH. */

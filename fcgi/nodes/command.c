@@ -185,16 +185,17 @@ static int look(struct keeper *k, struct err *e)
     AUTO_NODES struct nodes next = {0};
 
     if (k->source->look(&k->words->place, &found, e) < 0 ||
-        nodes_follow(&k->list, &found, clock_mono_ms(), k->source->exact ? 0 : (int64_t)k->keep_ms,
-                     &next, e) < 0)
+        (!k->source->exact &&
+         nodes_follow(&k->list, &found, clock_mono_ms(), (int64_t)k->keep_ms, &next, e) < 0))
         return -1;
-    if (next.n == 0)
+    struct nodes *list = k->source->exact ? &found : &next;
+    if (nodes_count_homes(list) == 0)
         return err_set(e, ERR_NOT_FOUND, "there is no node that is ready");
-    if (write_changed(k, &next, e) < 0)
+    if (write_changed(k, list, e) < 0)
         return -1;
     nodes_clear(&k->list);
-    k->list = next;
-    next = (struct nodes){0};
+    k->list = *list;
+    *list = (struct nodes){0};
     if (k->owes_reload && !run_reload(k->words->reload))
         return err_set(e, ERR_REFUSED, "\"%s\" failed; the edge has the nodes of before",
                        k->words->reload);

@@ -14,6 +14,7 @@
 #define UPPER      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define NAME_CHARS LETTERS DIGITS
 #define HOST_CHARS LETTERS UPPER DIGITS ".-_"
+#define LEAVING    "leaving"
 #define TAG_BYTES  4 /* of the hash in a name that is made */
 #define HEAD_CHARS (NODE_NAME_CHARS - 2 * TAG_BYTES)
 
@@ -123,6 +124,15 @@ int nodes_add(struct nodes *list, const char *name, const char *host, unsigned p
     return 0;
 }
 
+size_t nodes_count_homes(const struct nodes *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        n += list->rows[i].state != NODE_LEAVING;
+    return n;
+}
+
 void nodes_drop(struct nodes *list, const char *name)
 {
     struct node_row *row = nodes_find(list, name);
@@ -138,6 +148,7 @@ void nodes_drop(struct nodes *list, const char *name)
 static int read_line(struct nodes *list, char *line, struct err *e)
 {
     static const char blanks[] = " \t\r";
+    enum node_state state = NODE_READY;
     uint64_t port;
     char *save;
 
@@ -147,12 +158,17 @@ static int read_line(struct nodes *list, char *line, struct err *e)
         return 0;
     char *address = strtok_r(NULL, blanks, &save);
     char *colon = address ? strrchr(address, ':') : NULL;
-    if (!colon || strtok_r(NULL, blanks, &save))
-        return err_set(e, ERR_INVALID, "the line must be: NAME HOST:PORT");
+    const char *word = address ? strtok_r(NULL, blanks, &save) : NULL;
+    if (word && strcmp(word, LEAVING) == 0) {
+        state = NODE_LEAVING;
+        word = strtok_r(NULL, blanks, &save);
+    }
+    if (!colon || word)
+        return err_set(e, ERR_INVALID, "the line must be: NAME HOST:PORT [" LEAVING "]");
     *colon = '\0';
     if (parse_u64(colon + 1, 1, 65535, &port) < 0)
         return err_set(e, ERR_INVALID, "node %.40s: its port must be 1 to 65535", name);
-    return nodes_add(list, name, address, (unsigned)port, NODE_READY, e);
+    return nodes_add(list, name, address, (unsigned)port, state, e);
 }
 
 int nodes_read(struct nodes *list, char *text, struct err *e)
@@ -169,12 +185,6 @@ int nodes_read(struct nodes *list, char *text, struct err *e)
 
 /* ---- following ---- */
 
-/* Was it to be had, and may it stay without being named? */
-static bool is_kept(const struct node_row *was, int64_t now_ms, int64_t keep_ms)
-{
-    return now_ms - was->seen_ms < keep_ms;
-}
-
 static int take(struct nodes *out, const struct node_row *row, int64_t seen_ms, struct err *e)
 {
     if (nodes_add(out, row->name, row->host, row->port, row->state, e) < 0)
@@ -183,19 +193,26 @@ static int take(struct nodes *out, const struct node_row *row, int64_t seen_ms, 
     return 0;
 }
 
+/* A node that the control plane names. */
+static int follow_named(const struct node_row *row, const struct node_row *was, int64_t now_ms,
+                        int64_t keep_ms, struct nodes *out, struct err *e)
+{
+    if (row->state == NODE_LEAVING)
+        return was && now_ms - was->seen_ms < keep_ms ? take(out, row, was->seen_ms, e) : 0;
+    return was || row->state == NODE_READY ? take(out, row, now_ms, e) : 0;
+}
+
 int nodes_follow(const struct nodes *before, const struct nodes *found, int64_t now_ms,
                  int64_t keep_ms, struct nodes *out, struct err *e)
 {
     for (size_t i = 0; i < found->n; i++) {
         const struct node_row *row = &found->rows[i];
-        const bool comes = row->state == NODE_READY;
-        const bool stays = row->state == NODE_ABSENT && nodes_find(before, row->name);
-        if ((comes || stays) && take(out, row, now_ms, e) < 0)
+        if (follow_named(row, nodes_find(before, row->name), now_ms, keep_ms, out, e) < 0)
             return -1;
     }
     for (size_t i = 0; i < before->n; i++) {
         const struct node_row *was = &before->rows[i];
-        if (nodes_find(found, was->name) || !is_kept(was, now_ms, keep_ms) ||
+        if (nodes_find(found, was->name) || now_ms - was->seen_ms >= keep_ms ||
             find_address(out, was->host, was->port)) /* the machine has another name now */
             continue;
         if (take(out, was, was->seen_ms, e) < 0)

@@ -20,7 +20,7 @@
 enum node_state {
     NODE_READY,   /* answers calls, says the control plane */
     NODE_ABSENT,  /* it is known, and does not answer now */
-    NODE_LEAVING, /* an operator is taking it out */
+    NODE_LEAVING, /* an operator is taking it out: it gets only calls that name it */
 };
 
 struct node_row {
@@ -59,14 +59,17 @@ struct node_row *nodes_find(const struct nodes *list, const char *name);
 /* Removes it, if it is there. */
 void nodes_drop(struct nodes *list, const char *name);
 
-/* Adds the lines "NAME HOST:PORT" of text, which is changed; '#' begins a comment. Errors name the
- * line. */
+/* How many get calls of every conversation: all but those that are leaving. */
+size_t nodes_count_homes(const struct nodes *list);
+
+/* Adds the lines "NAME HOST:PORT", or "NAME HOST:PORT leaving", of text, which is changed; '#'
+ * begins a comment. Errors name the line. */
 int nodes_read(struct nodes *list, char *text, struct err *e);
 
 /*
  * What the edge is to have after `before`, when the control plane has answered `found` at now_ms:
- * a node comes in when it is ready; it stays while it is named, whether it answers or not, and for
- * keep_ms without being named; it goes at once when it is leaving. Into out, which is empty.
+ * a node comes in when it is ready; it stays while it is named, whether it answers or not; one that
+ * is leaving, or is not named any more, goes keep_ms later. Into out, which is empty.
  */
 int nodes_follow(const struct nodes *before, const struct nodes *found, int64_t now_ms,
                  int64_t keep_ms, struct nodes *out, struct err *e);

@@ -10,8 +10,8 @@
 #define GROUP_ZONE_KIB 1024
 #define NODE_ZONE_KIB  64
 
-/* A group with every node. Weights of 10 even out the shares of the ring: 1.05 of the mean at most
- * with 100 nodes, 1.24 with weights of 1. */
+/* A group with every node that does not leave. Weights of 10 even out the shares of the ring: 1.05
+ * of the mean at most with 100 nodes, 1.24 with weights of 1. */
 static const struct group {
     const char *name, *method, *server;
 } groups[] = {
@@ -27,12 +27,14 @@ static void add_server(struct buf *out, const struct node_row *row, const char *
 
 static void add_group(struct buf *out, const struct group *g, const struct nodes *list)
 {
-    const size_t kept = KEPT_MIN * list->n < KEPT_MAX ? KEPT_MIN * list->n : KEPT_MAX;
+    const size_t wanted = KEPT_MIN * nodes_count_homes(list);
+    const size_t kept = wanted < KEPT_MAX ? wanted : KEPT_MAX;
 
     buf_addf(out, "upstream sandcgi_%s {\n    zone sandcgi_%s %dk;\n    %s;\n", g->name, g->name,
              GROUP_ZONE_KIB, g->method);
     for (size_t i = 0; i < list->n; i++)
-        add_server(out, &list->rows[i], g->server);
+        if (list->rows[i].state != NODE_LEAVING)
+            add_server(out, &list->rows[i], g->server);
     buf_addf(out, "    keepalive %zu;\n}\n", kept);
 }
 
@@ -58,8 +60,8 @@ void nodes_render(const struct nodes *list, struct buf *out)
 {
     buf_add_str(out, "# The nodes; written by \"sandcgi nodes\", which overwrites changes.\n");
     for (size_t i = 0; i < list->n; i++)
-        buf_addf(out, MARK "%s %s:%u\n", list->rows[i].name, list->rows[i].host,
-                 list->rows[i].port);
+        buf_addf(out, MARK "%s %s:%u%s\n", list->rows[i].name, list->rows[i].host,
+                 list->rows[i].port, list->rows[i].state == NODE_LEAVING ? " leaving" : "");
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
         add_group(out, &groups[i], list);
     for (size_t i = 0; i < list->n; i++)

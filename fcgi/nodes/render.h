@@ -6,8 +6,8 @@
 
 #define NODES_RENDER_MAX (4u * 1024 * 1024)
 
-/* Appends the file for a list of at least one node: a comment with the list, the groups
- * sandcgi_any, sandcgi_home, sandcgi_away and node_<name>, and the map $sandcgi_want ->
+/* Appends the file for a list of at least one node that does not leave: a comment with the list,
+ * the groups sandcgi_any, sandcgi_home, sandcgi_away and node_<name>, and the map $sandcgi_want ->
  * $sandcgi_node. The same list gives the same bytes. */
 void nodes_render(const struct nodes *list, struct buf *out);
 

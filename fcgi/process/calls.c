@@ -52,6 +52,11 @@ bool calls_are_last(const struct call_place *p)
     return p->calls && atomic_load(&p->calls->last);
 }
 
+bool calls_are_draining(const struct call_place *p)
+{
+    return p->calls && atomic_load(&p->calls->draining);
+}
+
 void call_begin(const struct call_place *p)
 {
     if (!p->calls)

@@ -23,6 +23,7 @@ struct calls {
     _Atomic size_t n_used;   /* the entries behind these have no worker */
     _Atomic bool wants_wake; /* the master does not look by itself */
     _Atomic bool last;       /* the server ends: no other worker serves what has connected */
+    _Atomic bool draining;   /* the server is to end soon: it is not ready for new conversations */
     struct call_entry entries[];
 };
 
@@ -45,6 +46,9 @@ struct call_place {
 
 /* Is a worker that ends to serve the queue of connections first? */
 bool calls_are_last(const struct call_place *p);
+
+/* Is the server to end soon (sandcgi drain)? */
+bool calls_are_draining(const struct call_place *p);
 
 void call_begin(const struct call_place *p);
 void call_end(const struct call_place *p);

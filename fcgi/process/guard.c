@@ -9,6 +9,7 @@
 #include "common/base/mem.h"
 #include "common/base/metrics.h"
 #include "common/base/parse.h"
+#include "common/protocol/client_runs.h"
 #include "fcgi/doctor/check.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
@@ -27,13 +28,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HANDOVER      "SANDCGI_HANDOVER"
-#define HANDOVER_MAX  4096
-#define COMPLAINT_MAX 4096
-#define CHECK_MS      10000 /* for the program that looks at the settings */
-#define YOUNG_MS      2000  /* a master that ends younger than this is replaced after a pause */
-#define PAUSE_MS      100
-#define OLD_MAX       32 /* masters of earlier generations; the next reload waits for their end */
+#define HANDOVER       "SANDCGI_HANDOVER"
+#define HANDOVER_MAX   4096
+#define COMPLAINT_MAX  4096
+#define CHECK_MS       10000  /* for the program that looks at the settings */
+#define READY_MS       120000 /* for programs to run, before the sockets are taken over */
+#define READY_ASK_MS   5000
+#define READY_PAUSE_MS 100
+#define YOUNG_MS       2000 /* a master that ends younger than this is replaced after a pause */
+#define PAUSE_MS       100
+#define OLD_MAX        32 /* masters of earlier generations; the next reload waits for their end */
 
 struct guard {
     struct settings *settings;
@@ -47,6 +51,8 @@ struct guard {
     int64_t started_ms;
     struct deadline start_at; /* without a master */
     bool can_start;           /* the settings and sockets are usable */
+    bool draining;            /* sandcgi drain */
+    pid_t waiter;             /* takes over when it ends well; 0: none runs */
     pid_t old[OLD_MAX]; /* masters of earlier generations, which end when their calls have ended */
     size_t n_old;
     bool stopping;
@@ -177,6 +183,10 @@ static void guard_reload(struct guard *g)
     AUTO_BUF struct buf complaint = BUF_INIT(COMPLAINT_MAX);
 
     log_follow(g->settings); /* also when the settings are wrong */
+    if (g->waiter) {
+        log_error("settings not reloaded: the server is about to take over from another one");
+        return;
+    }
     if (g->n_old == OLD_MAX) {
         log_error("settings not reloaded: %d earlier generations still answer calls", OLD_MAX);
         return;
@@ -203,6 +213,7 @@ static void master_start(struct guard *g)
                                          .sessions_fd = g->sessions_fd,
                                          .oauth_fd = g->oauth_fd,
                                          .signal_fd = g->signal_fd,
+                                         .draining = g->draining,
                                          .mask = g->mask};
     pid_t pid = fork();
 
@@ -240,16 +251,7 @@ static void on_master_exit(struct guard *g, int status)
     }
 }
 
-static void on_exit_of_child(struct guard *g, pid_t pid, int status)
-{
-    if (pid == g->master)
-        on_master_exit(g, status);
-    for (size_t i = 0; i < g->n_old; i++)
-        if (g->old[i] == pid) {
-            g->old[i] = g->old[--g->n_old];
-            return;
-        }
-}
+/* ---- taking over from another server ---- */
 
 static void signal_masters(const struct guard *g, int sig)
 {
@@ -257,6 +259,70 @@ static void signal_masters(const struct guard *g, int sig)
         kill(g->master, sig);
     for (size_t i = 0; i < g->n_old; i++)
         kill(g->old[i], sig);
+}
+
+/* Waits until programs can run here; 0: they can. */
+static int wait_until_ready(struct guard *g)
+{
+    const struct broker_client client = {
+        .path = g->settings->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = READY_ASK_MS};
+    const struct deadline end = deadline_in_ms(READY_MS);
+    struct err e = ERR_INIT;
+
+    sigprocmask(SIG_SETMASK, &g->mask, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    client_connect_over(g->sockets.fds[SOCKET_CONNS_OUT]);
+    while (broker_ready(&client, &e) < 0) {
+        if (deadline_passed(end)) {
+            log_error("no program can run here after %d s: %s", READY_MS / 1000, e.text);
+            return 1;
+        }
+        poll(NULL, 0, READY_PAUSE_MS);
+    }
+    return 0;
+}
+
+static void waiter_start(struct guard *g)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(wait_until_ready(g));
+    if (pid < 0)
+        log_error("fork: %s", strerror(errno));
+    else
+        g->waiter = pid;
+}
+
+static void on_waiter_exit(struct guard *g, int status)
+{
+    struct err e = ERR_INIT;
+
+    g->waiter = 0;
+    if (g->stopping)
+        return;
+    if (status == 0 && server_sockets_take_over(&g->sockets, g->settings, &e) == 0) {
+        log_act("take-over", "programs can run; took the sockets over from another server");
+        return;
+    }
+    log_error("not taking over from the server that runs%s%s; stopping", *e.text ? ": " : "",
+              e.text);
+    g->stopping = true;
+    g->status = 1;
+    signal_masters(g, SIGTERM);
+}
+
+static void on_exit_of_child(struct guard *g, pid_t pid, int status)
+{
+    if (pid == g->master)
+        on_master_exit(g, status);
+    if (pid == g->waiter)
+        on_waiter_exit(g, status);
+    for (size_t i = 0; i < g->n_old; i++)
+        if (g->old[i] == pid) {
+            g->old[i] = g->old[--g->n_old];
+            return;
+        }
 }
 
 static void on_signal(struct guard *g)
@@ -269,6 +335,11 @@ static void on_signal(struct guard *g)
         bool stop = info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
         g->stopping |= stop;
         reload |= info.ssi_signo == SIGHUP;
+        if (info.ssi_signo == SIGURG && !g->draining) {
+            g->draining = true;
+            log_act("drain", "draining: /readyz answers 503");
+            signal_masters(g, SIGURG);
+        }
         if (stop)
             signal_masters(g, SIGTERM);
     }
@@ -286,6 +357,8 @@ static void guard_loop(struct guard *g)
         bool wanted = !g->master && !g->stopping;
         if (wanted && deadline_passed(g->start_at))
             master_start(g);
+        if (!g->waiter && !g->stopping && server_sockets_are_beside(&g->sockets))
+            waiter_start(g);
         poll(&p, 1, deadline_poll_ms(wanted && !g->master ? g->start_at : DEADLINE_NEVER));
         if (p.revents)
             on_signal(g);
@@ -296,7 +369,7 @@ static void guard_loop(struct guard *g)
 
 static int open_signals(struct guard *g, struct err *e)
 {
-    static const int handled[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+    static const int handled[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGURG};
     sigset_t set;
 
     sigemptyset(&set);

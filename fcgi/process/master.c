@@ -394,6 +394,8 @@ static void on_signal(struct master *m)
             master_stop(m);
         else if (info.ssi_signo == SIGHUP && !m->stopping)
             master_leave(m);
+        else if (info.ssi_signo == SIGURG)
+            atomic_store(&m->calls->draining, true);
     }
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -467,6 +469,7 @@ void master_run(const struct master_config *config)
         return;
     }
     slots_make(&m);
+    atomic_store(&m.calls->draining, config->draining);
     log_info("listening on %s, %ju free workers%s", m.settings->listen,
              (uintmax_t)m.settings->workers, m.sockets.fds[SOCKET_HUB] >= 0 ? ", hub" : "");
     kernel_log_walls();

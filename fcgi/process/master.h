@@ -13,7 +13,8 @@ struct master_config {
     const struct server_sockets *sockets;
     int sessions_fd;
     int oauth_fd;  /* folder of the authorization server; -1: there is none */
-    int signal_fd; /* of SIGCHLD, SIGTERM, SIGINT and SIGHUP (signalfd) */
+    int signal_fd; /* of SIGCHLD, SIGTERM, SIGINT, SIGHUP and SIGURG (signalfd) */
+    bool draining; /* from the start */
     sigset_t mask; /* of the children */
 };
 
@@ -24,5 +25,6 @@ struct master_config {
  *                     served, the broker waits for its runs; a second signal kills all processes
  *   SIGHUP            another master follows on the same sockets: workers answer the calls that
  *                     they have, the broker leaves its runs to the next one
+ *   SIGURG            the server is to end soon: /readyz answers 503, all else is served
  */
 void master_run(const struct master_config *config);

@@ -7,6 +7,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/process/handed.h"
 
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -102,18 +103,31 @@ static int take_handed(struct server_sockets *fresh, enum server_socket which,
     return e->kind == ERR_NONE ? 0 : -1;
 }
 
+static int listen_at(enum server_socket which, const char *address, const struct settings *s,
+                     const struct account *workers, struct err *e)
+{
+    const struct sock_owner owner = owner_of(which, s, workers);
+
+    return which == SOCKET_EVENTS ? events_listen(address, workers, e)
+                                  : sock_listen(address, &owner, e);
+}
+
 static int open_one(struct server_sockets *fresh, enum server_socket which,
                     const struct settings *s, const struct account *workers, struct err *e)
 {
-    const struct sock_owner owner = owner_of(which, s, workers);
+    const char *address = address_of(which, s);
     int *fd = &fresh->fds[which];
 
     if (take_handed(fresh, which, s, e) < 0)
         return -1;
-    if (*fd >= 0 || !*address_of(which, s))
+    if (*fd >= 0 || !*address)
         return 0;
-    *fd = which == SOCKET_EVENTS ? events_listen(s->events, workers, e)
-                                 : sock_listen(address_of(which, s), &owner, e);
+    *fd = listen_at(which, address, s, workers, e);
+    if (*fd < 0 && e->kind == ERR_BUSY && s->takeover && strchr(address, '/')) {
+        AUTO_FREE char *path = sock_beside(address);
+        *fd = listen_at(which, path, s, workers, e);
+        fresh->beside[which] = *fd >= 0;
+    }
     return *fd < 0 ? err_wrap(e, "%s", setting_of(which)) : 0;
 }
 
@@ -173,6 +187,24 @@ int server_sockets_open(struct server_sockets *out, const struct settings *s,
             close_for_good(&dropped->fds[i]);
     *out = *kept;
     return rc;
+}
+
+bool server_sockets_are_beside(const struct server_sockets *s)
+{
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (s->beside[i])
+            return true;
+    return false;
+}
+
+int server_sockets_take_over(struct server_sockets *open, const struct settings *s, struct err *e)
+{
+    for (enum server_socket i = 0; i < N_SOCKETS; i++) {
+        if (open->beside[i] && sock_take_over(open->fds[i], address_of(i, s), e) < 0)
+            return err_wrap(e, "%s", setting_of(i));
+        open->beside[i] = false;
+    }
+    return 0;
 }
 
 /* ---- the end ---- */

@@ -29,6 +29,7 @@ enum server_socket {
 struct server_sockets {
     int fds[N_SOCKETS];     /* -1: not open */
     bool handed[N_SOCKETS]; /* by the program that has started this one (handed.h) */
+    bool beside[N_SOCKETS]; /* its address is still another server's (SANDCGI_TAKEOVER) */
 };
 
 #define SERVER_SOCKETS_INIT                                                                        \
@@ -45,6 +46,11 @@ extern const char *const server_socket_names[N_SOCKETS];
  */
 int server_sockets_open(struct server_sockets *out, const struct settings *s,
                         const struct account *workers, struct err *e);
+
+/* Is one of them beside its address? */
+bool server_sockets_are_beside(const struct server_sockets *s);
+/* Gives those their addresses: from now on calls come here. -1: some may have them. */
+int server_sockets_take_over(struct server_sockets *open, const struct settings *s, struct err *e);
 
 /* From now on an attempt to connect fails at once. The connections in the queue can still be
  * accepted if the socket keeps its queue. Nothing happens to a socket that was handed over: it

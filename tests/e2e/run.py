@@ -48,6 +48,7 @@ MODULES = (
     "users",
     "runs",
     "crash",
+    "update",
     "frontends",
     "other_servers",
     "debian",

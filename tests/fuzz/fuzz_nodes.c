@@ -38,7 +38,8 @@ static void check_list(const struct nodes *list)
     for (size_t i = 0; i < list->n; i++)
         PROMISE(strcmp(list->rows[i].name, again.rows[i].name) == 0 &&
                 strcmp(list->rows[i].host, again.rows[i].host) == 0 &&
-                list->rows[i].port == again.rows[i].port);
+                list->rows[i].port == again.rows[i].port &&
+                (list->rows[i].state == NODE_LEAVING) == (again.rows[i].state == NODE_LEAVING));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

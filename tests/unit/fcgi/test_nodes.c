@@ -87,6 +87,7 @@ static void wrong_lines_are_named(void **state)
         {"n1", ERR_INVALID, "line 1: the line must be"},
         {"n1 h", ERR_INVALID, "the line must be"},
         {"n1 h:1 more", ERR_INVALID, "the line must be"},
+        {"n1 h:1 leaving now", ERR_INVALID, "the line must be"},
         {"n1 h:0", ERR_INVALID, "port"},
         {"n1 h:65536", ERR_INVALID, "port"},
         {"n1 h:", ERR_INVALID, "port"},
@@ -182,7 +183,7 @@ static void a_node_that_is_not_named_stays_for_a_while(void **state)
     assert_string_equal(list.rows[0].name, "n1");
 }
 
-static void a_node_that_leaves_goes_at_once(void **state)
+static void a_node_that_leaves_is_no_home_and_goes_later(void **state)
 {
     AUTO_NODES struct nodes list = {0};
     AUTO_NODES struct nodes before = {0};
@@ -193,11 +194,17 @@ static void a_node_that_leaves_goes_at_once(void **state)
     add(&before, "n2", "h2", NODE_READY);
     add(&after, "n1", "h1", NODE_READY);
     add(&after, "n2", "h2", NODE_LEAVING);
+    add(&after, "n3", "h3", NODE_LEAVING);
     follow(&list, &before, 1000);
-    follow(&list, &after, 1001);
+    for (int64_t now = 1001; now < 1000 + KEEP_MS; now += KEEP_MS / 3) {
+        follow(&list, &after, now);
+        assert_int_equal(list.n, 2);
+        assert_int_equal(nodes_count_homes(&list), 1);
+    }
+    follow(&list, &after, 1000 + KEEP_MS);
     assert_int_equal(list.n, 1);
-    follow(&list, &before, 1002);
-    assert_int_equal(list.n, 2);
+    follow(&list, &before, 1001 + KEEP_MS);
+    assert_int_equal(nodes_count_homes(&list), 2);
 }
 
 static void a_node_with_another_address_or_name_is_one_node(void **state)
@@ -368,18 +375,19 @@ static void the_file_has_every_group_and_reads_back(void **state)
     struct err e;
 
     (void)state;
-    read_list(&list, "n1 h1:80\nn2 h2:80");
+    read_list(&list, "n1 h1:80\nn2 h2:80\nn3 h3:80 leaving");
     nodes_render(&list, &text);
     assert_true(buf_ok(&text));
     assert_contains(buf_str(&text), expected);
     assert_contains(buf_str(&text), "upstream sandcgi_any {");
     assert_contains(buf_str(&text), "upstream sandcgi_away {");
     assert_contains(buf_str(&text), "upstream node_n2 {");
-    assert_contains(buf_str(&text), "    :n2 node_n2;\n");
+    assert_contains(buf_str(&text), "    :n2 node_n2;\n    :n3 node_n3;\n");
     AUTO_FREE char *copy = buf_take(&text);
     assert_works(nodes_rendered(copy, 7, &again, &e), e);
-    assert_int_equal(again.n, 2);
+    assert_int_equal(again.n, 3);
     assert_string_equal(again.rows[1].host, "h2");
+    assert_int_equal(again.rows[2].state, NODE_LEAVING);
     assert_int_equal(again.rows[1].seen_ms, 7);
 }
 
@@ -408,7 +416,7 @@ int main(void)
         cmocka_unit_test(too_many_nodes_are_refused),
         cmocka_unit_test(a_node_comes_when_it_is_ready_and_stays_when_it_is_not),
         cmocka_unit_test(a_node_that_is_not_named_stays_for_a_while),
-        cmocka_unit_test(a_node_that_leaves_goes_at_once),
+        cmocka_unit_test(a_node_that_leaves_is_no_home_and_goes_later),
         cmocka_unit_test(a_node_with_another_address_or_name_is_one_node),
         cmocka_unit_test(a_swarm_names_its_nodes),
         cmocka_unit_test(a_swarm_without_the_service_is_an_error),

@@ -157,22 +157,15 @@ static int child_post(struct child *child, const json_t *message, int pass_fd, s
     return wire_post(child->link->fd, message, pass_fd, e);
 }
 
-int child_io_hand(struct child *child, const json_t *head, int connection, struct err *e)
+int child_io_hand(struct child *child, const struct child_call *call, struct err *e)
 {
     /* O: the head stays the caller's. */
-    json_auto_t *message = json_pack("{s:s, s:O}", "do", "hand", "head", head);
+    json_auto_t *message = json_pack("{s:s, s:O, s:I, s:s, s:s*, s:s*}", "do", "hand", "head",
+                                     call->head, "queueMs", (json_int_t)call->queue_ms, "runId",
+                                     child->run_id, "imageId", call->image_id, "sandboxDir",
+                                     call->sandbox_dir);
 
-    return child_post(child, message, connection, e);
-}
-
-int child_io_claim(struct child *child, const char *image_id, const char *sandbox_dir,
-                   const json_t *head, int64_t queue_ms, int connection, struct err *e)
-{
-    json_auto_t *message = json_pack("{s:s, s:O, s:I, s:s, s:s, s:s}", "do", "claim", "head", head,
-                                     "queueMs", (json_int_t)queue_ms, "runId", child->run_id,
-                                     "imageId", image_id, "sandboxDir", sandbox_dir);
-
-    return child_post(child, message, connection, e);
+    return child_post(child, message, call->connection, e);
 }
 
 int child_io_tell(struct child *child, const char *what, struct err *e)

@@ -54,11 +54,17 @@ bool child_io_next_of(struct child_io *io, struct child *child, struct child_eve
 /* From now on child_io_next reads what all children have sent by now. */
 void child_io_poll(struct child_io *io);
 
-/* Hands a connection over ({"do":"hand","head":…}); closes nothing; -1 when the child is gone (the
- * caller chooses another). */
-int child_io_hand(struct child *child, const json_t *head, int connection, struct err *e);
-/* The same with a run ({"do":"claim",…}), which is wanted in that image and that sandbox. */
-int child_io_claim(struct child *child, const char *image_id, const char *sandbox_dir,
-                   const json_t *head, int64_t queue_ms, int connection, struct err *e);
+/* A call that a child is handed. Borrowed. */
+struct child_call {
+    const json_t *head;
+    int connection; /* its caller's, a body unread */
+    /* Of a run: where it is wanted, and how long it was queued. */
+    const char *image_id, *sandbox_dir;
+    int64_t queue_ms;
+};
+
+/* {"do":"hand",…} with the connection; closes nothing; -1 when the child is gone (the caller
+ * chooses another). */
+int child_io_hand(struct child *child, const struct child_call *call, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);

@@ -27,10 +27,9 @@ check_PROGRAMS += \
 	tests/unit/broker/test_network_probe \
 	tests/unit/broker/test_psandboxes \
 	tests/unit/broker/test_server
-tests_unit_broker_test_child_io_SOURCES = tests/unit/broker/test_child_io.c tests/fakes/fake_psandboxes.c \
-	tests/fakes/fake_supervisor.c
+tests_unit_broker_test_child_io_SOURCES = tests/unit/broker/test_child_io.c tests/fakes/fake_supervisor.c
 tests_unit_broker_test_server_SOURCES = tests/unit/broker/test_server.c \
 	tests/unit/broker/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 tests_unit_broker_test_psandboxes_SOURCES = tests/unit/broker/test_psandboxes.c \
-	tests/unit/broker/broker_world.h tests/fakes/fake_psandboxes.c tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
+	tests/unit/broker/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
 endif

@@ -133,12 +133,13 @@ struct child *psandboxes_find_session(struct psandboxes *p, const json_t *head)
 void psandboxes_begin(struct psandboxes *p, int take_fd, const json_t *head)
 {
     AUTO_FD int fd = take_fd;
+    const struct child_call call = {.head = head, .connection = fd};
     struct err e = ERR_INIT;
     struct want want;
 
     int result = want_decode(p, head, &want, &e);
     struct child *child = result == 0 ? find_or_look(p, &want) : NULL;
-    if (child && child_io_hand(child, head, fd, &e) == 0) {
+    if (child && child_io_hand(child, &call, &e) == 0) {
         child->n_handed++;
         return;
     }

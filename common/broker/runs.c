@@ -99,10 +99,14 @@ static void assign(struct broker *b, const struct run_action *action, struct chi
 static void assign_warm(struct broker *b, const struct run_action *action, int64_t now_ms)
 {
     const struct run_call *call = call_of(action->run);
+    const struct child_call handed = {.head = call->head,
+                                      .connection = call->fd,
+                                      .image_id = action->want.runner->image_id,
+                                      .sandbox_dir = call->run.sandbox_dir,
+                                      .queue_ms = now_ms - call->run.asked_ms};
     struct err e = ERR_INIT;
 
-    if (child_io_claim(action->child, action->want.runner->image_id, call->run.sandbox_dir,
-                       call->head, now_ms - call->run.asked_ms, call->fd, &e) == 0) {
+    if (child_io_hand(action->child, &handed, &e) == 0) {
         assign(b, action, action->child, now_ms);
         return;
     }

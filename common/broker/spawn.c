@@ -136,9 +136,7 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
 
 static void run_supervisor(void *ctx)
 {
-    const struct supervisor_start *start = ctx;
-
-    (start->psandbox ? psandbox_main : supervisor_main)(start);
+    supervisor_main(ctx);
 }
 
 struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,

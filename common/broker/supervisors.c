@@ -159,10 +159,11 @@ bool supervisors_await(struct broker *b, const json_t *head)
 bool supervisors_hand(struct broker *b, int fd, const json_t *head)
 {
     struct child *child = find_or_look(b, head);
+    const struct child_call call = {.head = head, .connection = fd};
     struct err e = ERR_INIT;
 
     /* Of one that has ended there is a record, if any. */
-    if (!child || child->state == CHILD_ENDED || child_io_hand(child, head, fd, &e) < 0)
+    if (!child || child->state == CHILD_ENDED || child_io_hand(child, &call, &e) < 0)
         return false;
     child->n_handed += op_of(head) == OP_EXEC;
     return true;

@@ -31,10 +31,9 @@
  * hang-up: read first.
  *
  * Between the broker's main process and a supervisor (the channel):
- *   {"do":"claim","head":{…},"queueMs":N,"runId","imageId","sandboxDir"} with the connection, its
- * body unread
- *   {"do":"hand","head":{…}} with the connection of any other call       {"do":"preload"}
- *   {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
+ *   {"do":"hand","head":{…},"queueMs":N,"runId","imageId"?,"sandboxDir"?}: a call, with its
+ * connection, a body unread; the last two of a run
+ *   {"do":"preload"}     {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
  *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
  *   {"do":"next"}: nothing of the run that has ended is asked for any more; the container is wiped
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}

@@ -6,22 +6,21 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/container.c common/supervisor/container.h \
 	common/supervisor/disk_watch.c common/supervisor/disk_watch.h \
 	common/supervisor/held.c common/supervisor/held.h \
-	common/supervisor/psandbox_calls.c \
 	common/supervisor/psandbox_commands.c \
 	common/supervisor/psandbox_container.c \
+	common/supervisor/psandbox_life.c \
 	common/supervisor/psandbox_listing.c \
-	common/supervisor/psandbox_main.c \
-	common/supervisor/psandbox_self.h \
 	common/supervisor/psandbox_session.c \
 	common/supervisor/request.c common/supervisor/request.h \
 	common/supervisor/side_process.c common/supervisor/side_process.h \
 	common/supervisor/supervisor.h \
+	common/supervisor/supervisor_calls.c \
 	common/supervisor/supervisor_container.c \
 	common/supervisor/supervisor_index.c \
 	common/supervisor/supervisor_main.c \
-	common/supervisor/supervisor_reply.c \
 	common/supervisor/supervisor_run.c \
 	common/supervisor/supervisor_self.h \
+	common/supervisor/supervisor_take.c \
 	common/supervisor/waiters.c common/supervisor/waiters.h
 
 if HAVE_CMOCKA

@@ -1,22 +1,25 @@
-/* The commands of a call, one after the other (psandbox_self.h). */
+/* The commands of a call, one after the other (supervisor_self.h). */
 #include "config.h"
 
-#include "common/supervisor/psandbox_self.h"
+#include "common/supervisor/supervisor_self.h"
 
 #include "common/base/mem.h"
+#include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/state/sizes.h"
 
 #include <string.h>
 
 #define CWD_MAX      4096
 #define COMMANDS_MAX (1024u * 1024) /* bytes of all of them */
 
-static int check_commands(const struct psandbox_call *call, struct err *e)
+int psandbox_commands_check(struct supervisor *s, struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
     size_t total = 0;
 
+    (void)s;
     for (size_t i = 0; i < body->n_args; i++)
         total += strlen(body->args[i]);
     if (body->has_code || body->n_args == 0 || body->n_args > PSANDBOX_COMMANDS_MAX)
@@ -26,7 +29,48 @@ static int check_commands(const struct psandbox_call *call, struct err *e)
     return request_check_size("commands", total, COMMANDS_MAX, e);
 }
 
-static void send_command(struct psandbox *s, struct psandbox_call *call)
+/* ---- what commands and cells have in common ---- */
+
+void psandbox_run_begin(struct supervisor *s, struct call *call, const char *language)
+{
+    const struct broker_limits *limits = &s->base.start->config->limits;
+    const struct awaited_run_plan plan = {
+        .tenant = s->use.tenant,
+        .conversation = s->use.conversation,
+        .language = language,
+        .sandbox = &s->sandbox,
+        /* Cells run one after the other. */
+        .most_ms = CALLS_AT_ONCE * (limits->timeout_max_ms + CALL_HANGS_MS),
+        .keep_bytes = limits->output_keep,
+    };
+
+    sizes_count_others(&s->sandbox, s->use.tenant);
+    psandbox_run_id_write(s->base.start->container_id, ++s->n_runs, call->run.id);
+    call_begin_run(s, call, &plan);
+}
+
+bool psandbox_run_start(struct supervisor *s, struct call *call, struct snapshot *files,
+                        const struct err *problem)
+{
+    struct err e = *problem;
+
+    call->began_us = clock_mono_us();
+    if (!files || psandbox_unpause(s, &e) < 0) {
+        call_refuse(s, call, &e);
+        return false;
+    }
+    call->run.before = *files;
+    *files = (struct snapshot){0};
+    call->run.began_ms = clock_mono_ms();
+    call->run.story.queue_ms = call->run.began_ms - call->came_ms;
+    call->phase = CALL_RUNNING;
+    call->end = deadline_in_ms((int64_t)call->run.request.timeout_ms);
+    return true;
+}
+
+/* ---- commands ---- */
+
+static void send_command(struct supervisor *s, struct call *call)
 {
     const struct run_body *body = &call->run.body;
     const char *argv[] = {"sh", "-c", body->args[call->at]}, *cwd = body->cwd;
@@ -54,29 +98,25 @@ static void send_command(struct psandbox *s, struct psandbox_call *call)
     call->output = output_new(s->base.start->config->limits.output_keep, 0);
     call->began_us = clock_mono_us();
     if (psandbox_send(s, &command, &call->id, &e) < 0)
-        psandbox_refuse(s, call, &e);
+        call_refuse(s, call, &e);
 }
 
-static void exec_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+static void exec_start(struct supervisor *s, struct call *call, struct snapshot *files,
                        const struct err *problem)
 {
-    if (psandbox_call_run(s, call, files, problem))
+    if (psandbox_run_start(s, call, files, problem))
         send_command(s, call);
 }
 
-void psandbox_exec(struct psandbox *s, struct psandbox_call *call)
+void psandbox_commands_begin(struct supervisor *s, struct call *call)
 {
-    struct err e = ERR_INIT;
-
+    psandbox_run_begin(s, call, PSANDBOX_COMMAND_LANGUAGE);
     call->results = json_array();
-    call->phase = PSANDBOX_BEFORE;
-    if (check_commands(call, &e) < 0)
-        psandbox_refuse(s, call, &e);
-    else
-        psandbox_list_files(s, call, true, exec_start);
+    call->phase = CALL_BEFORE;
+    psandbox_list_files(s, call, true, exec_start);
 }
 
-static bool all_succeeded(const struct psandbox_call *call)
+static bool all_succeeded(const struct call *call)
 {
     size_t i;
     json_t *row;
@@ -89,11 +129,11 @@ static bool all_succeeded(const struct psandbox_call *call)
     return json_array_size(call->results) == call->run.body.n_args;
 }
 
-static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+static void exec_conclude(struct supervisor *s, struct call *call, struct snapshot *files,
                           const struct err *problem)
 {
     if (!files) {
-        psandbox_refuse(s, call, problem);
+        call_refuse(s, call, problem);
         return;
     }
     json_t *last = json_array_get(call->results, json_array_size(call->results) - 1);
@@ -105,13 +145,12 @@ static void exec_conclude(struct psandbox *s, struct psandbox_call *call, struct
     }
     json_object_set_new(result, "success", json_boolean(all_succeeded(call)));
     json_object_set(result, "results", call->results);
-    json_object_set_new(result, "conversationId", json_string(s->conversation));
-    psandbox_answer(s, call, wire_result_new(result));
+    json_object_set_new(result, "conversationId", json_string(s->use.conversation));
+    call_answer(s, call, wire_result_new(result));
     psandbox_write_record(s);
 }
 
-void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,
-                            const struct engine_outcome *o)
+void psandbox_command_ended(struct supervisor *s, struct call *call, const struct engine_outcome *o)
 {
     const struct engine_outcome *outcome = &call->run.outcome;
 
@@ -125,8 +164,8 @@ void psandbox_command_ended(struct psandbox *s, struct psandbox_call *call,
                           run_result_command(call->run.body.args[call->at], call->output, outcome));
     call->at++;
     if (over || (failed && stops) || call->at == call->run.body.n_args) {
-        psandbox_note_use(s);
-        call->phase = PSANDBOX_AFTER;
+        call_note_use(s, call);
+        call->phase = CALL_AFTER;
         psandbox_list_files(s, call, false, exec_conclude);
         return;
     }

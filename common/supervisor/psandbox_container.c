@@ -1,19 +1,18 @@
 #include "config.h"
 
-#include "common/supervisor/psandbox_self.h"
+#include "common/supervisor/supervisor_self.h"
 
 #include "common/base/log.h"
 #include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/state/state.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define GRACE_MS 60000 /* after its time: then the housekeeper removes the container */
 
-void psandbox_stop(struct psandbox *s, const char *status, const char *reason)
+void psandbox_stop(struct supervisor *s, const char *status, const char *reason)
 {
     if (s->base.stop)
         return;
@@ -24,7 +23,7 @@ void psandbox_stop(struct psandbox *s, const char *status, const char *reason)
 
 /* ---- the record ---- */
 
-static json_t *record_new(const struct psandbox *s)
+static json_t *record_new(const struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
     const char *kind = s->language ? "language" : "image";
@@ -33,8 +32,8 @@ static json_t *record_new(const struct psandbox *s)
 
     psandbox_id_write(start->container_id, id);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
-                     s->tenant, "sandboxId", id, "status", "running", "conversationId",
-                     s->conversation, kind, json_get_string(start->head, kind), "network",
+                     s->use.tenant, "sandboxId", id, "status", "running", "conversationId",
+                     s->use.conversation, kind, json_get_string(start->head, kind), "network",
                      wire_network(start->head) != NETWORK_NONE, "session", s->keeps_variables,
                      "begunUs", (json_int_t)clock_unix_us(), "createdAt", (json_int_t)now,
                      "lastUsedAt", (json_int_t)now, "idleTimeoutMs", (json_int_t)s->idle_ms,
@@ -42,7 +41,7 @@ static json_t *record_new(const struct psandbox *s)
                      (json_int_t)start->config->limits.result_ttl_ms / 1000);
 }
 
-void psandbox_write_record(struct psandbox *s)
+void psandbox_write_record(struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
     const char *status = s->base.stop ? s->status : s->paused ? "paused" : "running";
@@ -59,31 +58,14 @@ void psandbox_write_record(struct psandbox *s)
         log_warn("sandbox %s: %s", start->container_id, e.text);
 }
 
-json_t *psandbox_row_new(const struct psandbox *s)
-{
-    json_t *row = json_copy(s->record);
-
-    psandbox_record_strip(row);
-    return row;
-}
-
-void psandbox_note_use(const struct psandbox *s)
-{
-    struct err e = ERR_INIT;
-
-    if (state_note_use(&s->sandbox, s->tenant, s->conversation, &e) < 0)
-        log_warn("cannot write a sandbox's record: %s", e.text);
-    state_forget_size(s->sandbox.root, s->sandbox.name);
-}
-
 /* ---- the container ---- */
 
-int psandbox_start(struct psandbox *s, struct err *e)
+int psandbox_start(struct supervisor *s, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
     AUTO_SNAPSHOT struct snapshot before = {0};
 
-    if (sandbox_open_named(start->root, start->sandbox_dir, s->tenant, &s->sandbox, e) < 0 ||
+    if (sandbox_open_named(start->root, start->sandbox_dir, s->use.tenant, &s->sandbox, e) < 0 ||
         retention_notice_before(&s->sandbox, &before, e) < 0)
         return -1;
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
@@ -107,13 +89,13 @@ int psandbox_start(struct psandbox *s, struct err *e)
     return 0;
 }
 
-static int lose(struct psandbox *s, struct err *e)
+static int lose(struct supervisor *s, struct err *e)
 {
     psandbox_stop(s, "lost", e->text);
     return err_set(e, ERR_LOST, "the sandbox is lost (%s)", s->reason);
 }
 
-void psandbox_pause(struct psandbox *s)
+void psandbox_pause(struct supervisor *s)
 {
     struct err e = ERR_INIT;
 
@@ -127,7 +109,7 @@ void psandbox_pause(struct psandbox *s)
     psandbox_write_record(s);
 }
 
-int psandbox_unpause(struct psandbox *s, struct err *e)
+int psandbox_unpause(struct supervisor *s, struct err *e)
 {
     if (!s->paused)
         return 0;
@@ -139,7 +121,7 @@ int psandbox_unpause(struct psandbox *s, struct err *e)
     return 0;
 }
 
-int psandbox_send(struct psandbox *s, const struct engine_command *command, uint32_t *out_id,
+int psandbox_send(struct supervisor *s, const struct engine_command *command, uint32_t *out_id,
                   struct err *e)
 {
     if (psandbox_unpause(s, e) < 0)
@@ -150,7 +132,7 @@ int psandbox_send(struct psandbox *s, const struct engine_command *command, uint
     return e->kind == ERR_LOST ? lose(s, e) : -1;
 }
 
-void psandbox_kill_command(struct psandbox *s, uint32_t id)
+void psandbox_kill_command(struct supervisor *s, uint32_t id)
 {
     struct err e = ERR_INIT;
 

@@ -2,7 +2,7 @@
  * a child process lists what takes longer and writes the result to a pipe that the loop reads. */
 #include "config.h"
 
-#include "common/supervisor/psandbox_self.h"
+#include "common/supervisor/supervisor_self.h"
 
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
@@ -27,7 +27,7 @@ struct header {
     struct snapshot files;
 };
 
-static _Noreturn void listing_child(const struct psandbox *s, const struct psandbox_call *call,
+static _Noreturn void listing_child(const struct supervisor *s, const struct call *call,
                                     bool before, int fd)
 {
     AUTO_BUF struct buf text = BUF_INIT(LISTING_MAX);
@@ -77,7 +77,7 @@ static int listing_read(const struct buf *text, struct snapshot *out, struct err
     return 0;
 }
 
-void psandbox_listing_clear(struct psandbox_call *call)
+void psandbox_listing_clear(struct call *call)
 {
     side_process_end(&call->listing.lister);
     buf_clear(&call->listing.text);
@@ -86,8 +86,8 @@ void psandbox_listing_clear(struct psandbox_call *call)
 static void listing_on_ready(void *owner, void *item, uint32_t events)
 {
     AUTO_SNAPSHOT struct snapshot files = {0};
-    struct psandbox *s = owner;
-    struct psandbox_call *call = item;
+    struct supervisor *s = owner;
+    struct call *call = item;
     struct err e = ERR_INIT;
     char *room = buf_reserve(&call->listing.text, 1 << 16);
 
@@ -106,7 +106,7 @@ static void listing_on_ready(void *owner, void *item, uint32_t events)
 
 /* ---- start ---- */
 
-static int listing_fork(struct psandbox *s, struct psandbox_call *call, bool before, struct err *e)
+static int listing_fork(struct supervisor *s, struct call *call, bool before, struct err *e)
 {
     int fd = -1;
     pid_t pid = side_process_fork(&call->listing.lister, &s->base.channel.loop, listing_on_ready,
@@ -118,8 +118,7 @@ static int listing_fork(struct psandbox *s, struct psandbox_call *call, bool bef
     return pid < 0 ? -1 : 0;
 }
 
-void psandbox_list_files(struct psandbox *s, struct psandbox_call *call, bool before,
-                         psandbox_listed *done)
+void psandbox_list_files(struct supervisor *s, struct call *call, bool before, call_listed *done)
 {
     AUTO_SNAPSHOT struct snapshot files = {0};
     struct err e = ERR_INIT;

@@ -2,7 +2,7 @@
  * one cell after the other; runners/README.md describes the records on that channel. */
 #include "config.h"
 
-#include "common/supervisor/psandbox_self.h"
+#include "common/supervisor/supervisor_self.h"
 
 #include "common/protocol/entry_record.h"
 #include "common/protocol/run_id.h"
@@ -43,7 +43,7 @@ bool psandbox_session_known(const char *language)
 #define FILES_REMAIN "files in /data are still there."
 
 /* Why the variables of this call or of those before are gone; "": they are not. */
-static void describe_loss(const struct psandbox *s, const struct psandbox_call *call, bool lost,
+static void describe_loss(const struct supervisor *s, const struct call *call, bool lost,
                           struct buf *out)
 {
     if (lost)
@@ -57,7 +57,7 @@ static void describe_loss(const struct psandbox *s, const struct psandbox_call *
             s->session.lost);
 }
 
-static json_t *session_fields(const struct psandbox *s, const struct psandbox_call *call, bool lost)
+static json_t *session_fields(const struct supervisor *s, const struct call *call, bool lost)
 {
     AUTO_BUF struct buf text = BUF_INIT(1024);
     char id[PSANDBOX_ID_LEN + 1];
@@ -71,31 +71,31 @@ static json_t *session_fields(const struct psandbox *s, const struct psandbox_ca
     return fields;
 }
 
-static void note_unheard(struct psandbox *s)
+static void note_unheard(struct supervisor *s)
 {
     snprintf(s->session.lost, sizeof s->session.lost,
              "the interpreter ended with a call that was cancelled or not answered");
 }
 
-static void cell_conclude(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+static void cell_conclude(struct supervisor *s, struct call *call, struct snapshot *files,
                           const struct err *problem)
 {
     if (!files) {
         if (json_get_bool(call->results, "stateLost", 0) && !*s->session.lost)
             note_unheard(s);
-        psandbox_refuse(s, call, problem);
+        call_refuse(s, call, problem);
         return;
     }
     json_t *result = awaited_run_result(&call->run, files);
     json_object_update(result, call->results);
-    psandbox_answer(s, call, wire_result_new(result));
+    call_answer(s, call, wire_result_new(result));
     psandbox_write_record(s);
 }
 
-static void cell_ended(struct psandbox *s, struct psandbox_call *call,
-                       const struct engine_outcome *o, bool lost)
+static void cell_ended(struct supervisor *s, struct call *call, const struct engine_outcome *o,
+                       bool lost)
 {
-    call->phase = PSANDBOX_AFTER;
+    call->phase = CALL_AFTER;
     awaited_run_set_outcome(&call->run, o);
     call->results = session_fields(s, call, lost);
     if ((call->waiter || call->run.keep == KEEP_DONE) && call->run.killed != KILLED_BY_CANCEL)
@@ -103,17 +103,17 @@ static void cell_ended(struct psandbox *s, struct psandbox_call *call,
     else if (lost)
         note_unheard(s);
     s->session.fresh = false;
-    psandbox_note_use(s);
+    call_note_use(s, call);
     psandbox_list_files(s, call, false, cell_conclude);
 }
 
 /* ---- what is lost ---- */
 
 /* Variables that their owner gave up, by a close or a reset, are not missed. */
-void psandbox_session_look_back(struct psandbox *s)
+void psandbox_session_look_back(struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
-    json_auto_t *row = psandbox_record_last_session(start->root, s->tenant, s->conversation,
+    json_auto_t *row = psandbox_record_last_session(start->root, s->use.tenant, s->use.conversation,
                                                     s->language, start->container_id);
     const char *reason = json_get_string(row, "reason");
 
@@ -123,7 +123,7 @@ void psandbox_session_look_back(struct psandbox *s)
 }
 
 /* It ended between two calls: the result of the next one says so. */
-static void note_end(struct psandbox *s, const struct engine_outcome *o)
+static void note_end(struct supervisor *s, const struct engine_outcome *o)
 {
     char how[40];
 
@@ -138,7 +138,7 @@ static void note_end(struct psandbox *s, const struct engine_outcome *o)
 
 /* ---- the interpreter ---- */
 
-static int interpreter_start(struct psandbox *s, struct err *e)
+static int interpreter_start(struct supervisor *s, struct err *e)
 {
     AUTO_REQUEST_ENV struct request_env env = request_env_new(NULL, &s->sandbox, NULL);
     size_t n_argv = 0;
@@ -160,16 +160,16 @@ static int interpreter_start(struct psandbox *s, struct err *e)
 }
 
 /* The cell that runs; NULL: none. */
-static struct psandbox_call *cell_running(const struct psandbox *s)
+static struct call *cell_running(const struct supervisor *s)
 {
-    struct psandbox_call *cell = s->session.cell;
+    struct call *cell = s->session.cell;
 
-    return cell && cell->phase == PSANDBOX_RUNNING ? cell : NULL;
+    return cell && cell->phase == CALL_RUNNING ? cell : NULL;
 }
 
-void psandbox_interpreter_ended(struct psandbox *s, const struct engine_outcome *o)
+void psandbox_interpreter_ended(struct supervisor *s, const struct engine_outcome *o)
 {
-    struct psandbox_call *cell = cell_running(s);
+    struct call *cell = cell_running(s);
 
     s->session.id = 0;
     if (cell)
@@ -180,11 +180,11 @@ void psandbox_interpreter_ended(struct psandbox *s, const struct engine_outcome 
 
 /* ---- its records ---- */
 
-static void on_record(struct psandbox *s, const char *text, size_t len)
+static void on_record(struct supervisor *s, const char *text, size_t len)
 {
     struct err e = ERR_INIT;
     json_auto_t *record = json_parse(text, len, RECORD_DEPTH, &e);
-    struct psandbox_call *cell = cell_running(s);
+    struct call *cell = cell_running(s);
 
     if (!cell || !json_get_bool(record, "done", 0))
         return;
@@ -200,7 +200,7 @@ static void on_record(struct psandbox *s, const char *text, size_t len)
 }
 
 /* Code in the sandbox may write here too: a record that makes no sense ends the interpreter. */
-void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
+void psandbox_on_control(struct supervisor *s, const char *data, size_t len)
 {
     struct buf *b = &s->session.control;
 
@@ -215,14 +215,14 @@ void psandbox_on_control(struct psandbox *s, const char *data, size_t len)
         return;
     buf_reset(b);
     if (cell_running(s))
-        psandbox_kill(s, s->session.cell, KILLED_BY_CONTROL);
+        call_kill(s, s->session.cell, KILLED_BY_CONTROL);
     else
         psandbox_kill_command(s, s->session.id);
 }
 
 /* ---- cells ---- */
 
-static int send_cell(struct psandbox *s, const struct psandbox_call *call, struct err *e)
+static int send_cell(struct supervisor *s, const struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
     AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
@@ -237,44 +237,47 @@ static int send_cell(struct psandbox *s, const struct psandbox_call *call, struc
     return s->base.engine->ops->control(s->base.engine, s->session.id, record.data, record.len, e);
 }
 
-static void cell_start(struct psandbox *s, struct psandbox_call *call, struct snapshot *files,
+static void cell_start(struct supervisor *s, struct call *call, struct snapshot *files,
                        const struct err *problem)
 {
     struct err e = ERR_INIT;
 
-    if (psandbox_call_run(s, call, files, problem) &&
+    if (psandbox_run_start(s, call, files, problem) &&
         ((s->session.id == 0 && interpreter_start(s, &e) < 0) || send_cell(s, call, &e) < 0))
-        psandbox_refuse(s, call, &e);
+        call_refuse(s, call, &e);
 }
 
-void psandbox_cell_next(struct psandbox *s)
+void psandbox_cell_next(struct supervisor *s)
 {
     for (;;) { /* a cell may be refused at once: then it is the next one's turn */
         for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
-            if (s->calls[i]->kind == PSANDBOX_SESSION && s->calls[i]->run.output)
+            if (s->calls[i]->row->op == OP_SESSION && s->calls[i]->run.output)
                 s->session.cell = s->calls[i];
-        struct psandbox_call *cell = s->session.cell;
-        if (!cell || cell->phase != PSANDBOX_QUEUED)
+        struct call *cell = s->session.cell;
+        if (!cell || cell->phase != CALL_QUEUED)
             return;
-        cell->phase = PSANDBOX_BEFORE;
+        cell->phase = CALL_BEFORE;
         psandbox_list_files(s, cell, true, cell_start);
     }
 }
 
-void psandbox_cell_check(struct psandbox *s, struct psandbox_call *call)
+int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
     enum network_tier network = wire_network(call->run.head);
-    struct err e = ERR_INIT;
 
     if (network != wire_network(s->base.start->head))
-        err_set(&e, ERR_INVALID,
-                "network: this session was begun %s it; say so again, or reset it first",
-                network == NETWORK_NONE ? "with" : "without");
-    else if (!s->keeps_variables || !body->has_code || body->input_len > 0 || body->n_args > 0 ||
-             body->n_env > 0 || body->cwd)
-        err_set(&e, ERR_INVALID,
-                "stdin, args and environment: a session takes none of them, only code");
-    if (e.kind != ERR_NONE)
-        psandbox_refuse(s, call, &e);
+        return err_set(e, ERR_INVALID,
+                       "network: this session was begun %s it; say so again, or reset it first",
+                       network == NETWORK_NONE ? "with" : "without");
+    if (!s->keeps_variables || !body->has_code || body->input_len > 0 || body->n_args > 0 ||
+        body->n_env > 0 || body->cwd)
+        return err_set(e, ERR_INVALID,
+                       "stdin, args and environment: a session takes none of them, only code");
+    return 0;
+}
+
+void psandbox_cell_begin(struct supervisor *s, struct call *call)
+{
+    psandbox_run_begin(s, call, s->language);
 }

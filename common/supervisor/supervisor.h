@@ -45,9 +45,8 @@ struct supervisor_start {
     const char *helpers_path; /* as engine_spec's */
 };
 
-/* Both return when everything is cleaned up; the process has nothing more to do then. */
+/* Returns when everything is cleaned up; the process has nothing more to do then. */
 void supervisor_main(const struct supervisor_start *start);
-void psandbox_main(const struct supervisor_start *start);
 
 /* Is there an interpreter for this language that keeps its variables? */
 bool psandbox_session_known(const char *language);

@@ -25,24 +25,24 @@ static int check_packages(const struct index_ecosystem *eco, const struct run_bo
     return 0;
 }
 
-const char *supervisor_index_url(const struct supervisor *s)
+const char *run_index_url(const struct call *run)
 {
-    return s->run.source ? s->run.source->url : NULL;
+    return run->source ? run->source->url : NULL;
 }
 
-int supervisor_check_index(struct supervisor *s, struct err *e)
+int run_check_index(const struct supervisor *s, struct call *run, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    const struct run_request *r = &s->run.awaited.request;
-    const struct run_body *body = &s->run.awaited.body;
+    const struct run_request *r = &run->run.request;
+    const struct run_body *body = &run->run.body;
     const struct index_ecosystem *eco = index_ecosystem_of(r->language);
 
     if (!r->index)
         return 0;
     if (r->network || body->code_len > 0 || body->input_len > 0 || body->n_env > 0)
         return err_set(e, ERR_INVALID, "an installation takes packages and nothing else");
-    s->run.source = eco ? index_source_of(start->config->index, r->language) : NULL;
-    if (!s->run.source)
+    run->source = eco ? index_source_of(start->config->index, r->language) : NULL;
+    if (!run->source)
         return err_set(e, ERR_DENIED,
                        "language: this server has no package index for %s (SANDBOX_INDEXES)",
                        r->language);
@@ -54,12 +54,12 @@ int supervisor_check_index(struct supervisor *s, struct err *e)
     return check_packages(eco, body, e);
 }
 
-int supervisor_open_index(struct supervisor *s, struct err *e)
+int run_open_index(const struct supervisor *s, struct call *run, struct err *e)
 {
     const struct supervisor_start *start = s->base.start;
-    struct index_rules rules = {.source = s->run.source};
+    struct index_rules rules = {.source = run->source};
 
-    if (!s->run.source)
+    if (!run->source)
         return 0;
     rules.private_ok = start->config->index->private_ok;
     AUTO_FD int fd = index_dir_make(start->root, start->container_id, start->config->index_ca, e);
@@ -70,17 +70,17 @@ int supervisor_open_index(struct supervisor *s, struct err *e)
         index_dir_remove(start->root->fd, start->container_id);
         return -1;
     }
-    s->run.index_proxy = pid;
+    run->index_proxy = pid;
     return 0;
 }
 
-void supervisor_close_index(struct supervisor *s)
+void run_close_index(const struct supervisor *s, struct call *run)
 {
-    if (s->run.index_proxy <= 0)
+    if (run->index_proxy <= 0)
         return;
-    kill(s->run.index_proxy, SIGKILL); /* its connections die with it */
-    waitpid(s->run.index_proxy, NULL, 0);
-    s->run.index_proxy = 0;
+    kill(run->index_proxy, SIGKILL); /* its connections die with it */
+    waitpid(run->index_proxy, NULL, 0);
+    run->index_proxy = 0;
     index_dir_remove(s->base.start->root->fd, s->base.start->container_id);
 }
 
@@ -103,19 +103,19 @@ static json_t *copy_installed(const json_t *list)
 
 /* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; what the package
  * manager prints is on stderr. */
-void supervisor_add_installed(const struct supervisor *s, json_t *result)
+void run_add_installed(const struct call *run, json_t *result)
 {
     const json_t *text = json_object_get(result, "stdout");
     struct err e = ERR_INIT;
 
-    if (!s->run.source)
+    if (!run->source)
         return;
     json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
     json_t *reason = json_object_get(report, "reason");
     json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
-    if (s->run.awaited.over.kind != ERR_NONE) { /* it is removed again */
+    if (run->run.over.kind != ERR_NONE) { /* it is removed again */
         json_object_set_new(result, "installed", json_array());
-        json_object_set_new(result, "reason", json_string(s->run.awaited.over.text));
+        json_object_set_new(result, "reason", json_string(run->run.over.text));
     } else if (json_is_string(reason)) {
         json_object_set(result, "reason", reason);
     }

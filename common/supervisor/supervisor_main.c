@@ -3,186 +3,298 @@
 #include "common/supervisor/supervisor_self.h"
 
 #include "common/base/log.h"
-#include "common/protocol/ops.h"
-#include "common/protocol/wire.h"
+#include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "common/sandbox/state/state.h"
 
-#include <inttypes.h>
-#include <string.h>
-
-#define LINGER_MS 100
-#define NEXT_MS   1000 /* for the main process to say whether a used container is to be wiped */
-
-/* ---- the loop ---- */
-
-static struct deadline supervisor_tend(void *owner)
-{
-    struct supervisor *s = owner;
-
-    if (s->run.awaited.began_ms)
-        supervisor_note_use(s);
-    struct deadline look = disk_watch_tick(&s->base.disk);
-    if (s->base.disk.over.kind != ERR_NONE)
-        supervisor_kill(s, KILLED_BY_DISK);
-    return deadline_min(look, supervisor_tend_waiters(s));
-}
+#define DISK_TRIES 10 /* counts in a row that were too much, while commands are killed */
 
 /* ---- the channel ---- */
 
-static void on_preload(void *owner, const json_t *message, int no_connection)
-{
-    struct supervisor *s = owner;
-    const char *names = s->base.start->runner->preload;
-    struct err e = ERR_INIT;
-
-    (void)no_connection;
-    if (!s->base.started || s->run.claimed || !names || !*names)
-        return;
-    if (strcmp(json_get_string(message, "do"), "preload_fast") == 0)
-        supervisor_raise_cpu(s);
-    if (s->base.engine->ops->preload(s->base.engine, names, &e) < 0)
-        log_debug("preload: %s", e.text); /* a container that is gone is noticed anyway */
-}
-
-/* The server stops and does not wait for the run. */
+/* The server stops. It does not wait for a run. */
 static void on_end(void *owner, const json_t *no_members, int no_connection)
 {
     struct supervisor *s = owner;
 
     (void)no_members;
     (void)no_connection;
-    supervisor_kill(s, KILLED_BY_CANCEL);
-}
-
-/* The main process hands nothing of the run over any more. */
-static void on_next(void *owner, const json_t *message, int no_connection)
-{
-    struct supervisor *s = owner;
-    struct err e = ERR_INIT;
-
-    (void)message;
-    (void)no_connection;
-    if (!s->run.reusable)
+    if (s->base.start->psandbox) {
+        s->ending = true;
         return;
-    bool used = s->run.awaited.began_ms != 0;
-    supervisor_forget_run(s);
-    if (used)
-        s->wait = (struct engine_wait){0};
-    s->wiping = used && s->base.engine->ops->next(s->base.engine, &e) == 0;
-    if (used && !s->wiping) {
-        log_info("a container is not used again: %s", e.text);
-        s->base.stop = true;
     }
+    if (s->n_calls > 0 && s->calls[0]->phase < CALL_AFTER)
+        call_kill(s, s->calls[0], KILLED_BY_CANCEL);
+    s->base.stop = true;
 }
 
+/* What runs goes on, under the next main process. */
 static bool on_lost(void *owner)
 {
     struct supervisor *s = owner;
 
-    if (!s->run.claimed)
+    if (s->base.start->psandbox) {
+        s->orphan = deadline_in_ms(PSANDBOX_ORPHAN_MS);
+        return !s->ending && !s->base.stop;
+    }
+    if (s->n_calls == 0 || !s->calls[0]->run.output)
         s->base.stop = true;
-    return s->run.claimed && !s->run.awaited.reply;
+    return !s->base.stop && !s->calls[0]->run.reply;
 }
 
-/* ---- the run ---- */
-
-static void serve_run(struct supervisor *s)
+static json_t *runs(const void *owner)
 {
-    struct err e = ERR_INIT;
+    const struct supervisor *s = owner;
 
-    container_tick(&s->base);
-    json_t *result = supervisor_run(s, &e);
-    bool ran = result != NULL;
-
-    s->run.reusable = supervisor_may_reuse(s, ran);
-    /* Before the answer: its caller may ask for the tenant's files next, or delete them. */
-    s->run.use_noted = false;
-    supervisor_note_use(s);
-    if (ran && s->run.usage.partial) /* the size is counted when it is needed */
-        state_forget_size(s->base.start->root, s->run.sandbox.name);
-    else if (ran)
-        state_note_size(s->base.start->root, s->run.sandbox.name, &s->run.usage);
-    sandbox_close(&s->run.sandbox);
-    supervisor_conclude(s, result, &e);
-    awaited_run_record_end(&s->run.awaited);
-    if (!ran)
-        container_log_failure(&s->base, "run", s->run.awaited.id, &e);
-    awaited_run_log(&s->run.awaited);
+    return s->base.start->psandbox ? calls_runs_new(s, NULL) : NULL;
 }
 
-/* After a run: until its container is to serve the next one, wiped; false: it is not. */
-static bool wait_for_next(struct supervisor *s)
-{
-    struct deadline end = deadline_in_ms(NEXT_MS);
+/* ---- what comes from the container ---- */
 
-    while (s->run.reusable && s->base.started && !s->base.stop && !deadline_passed(end) &&
-           s->base.channel.fd >= 0)
-        container_turn(&s->base, end);
-    return !s->run.claimed && !s->run.refused && !s->base.stop;
+static struct call *call_running(const struct supervisor *s, uint32_t id)
+{
+    for (size_t i = 0; i < s->n_calls; i++) {
+        struct call *call = s->calls[i];
+
+        if (call->phase == CALL_RUNNING &&
+            (call->row->op == OP_RUN ||
+             (id == s->session.id ? call == s->session.cell : call->id == id)))
+            return call;
+    }
+    return NULL;
+}
+
+static void on_output(struct supervisor *s, uint32_t id, enum engine_stream stream,
+                      const struct engine_event *ev)
+{
+    struct call *call = call_running(s, id);
+
+    if (s->log)
+        output_add(s->log, stream, ev->data, ev->len);
+    if (!call)
+        return;
+    if (call->output)
+        output_add(call->output, stream, ev->data, ev->len);
+    if (!awaited_run_output(&call->run, stream, ev->data, ev->len))
+        call_kill(s, call, KILLED_BY_OUTPUT);
+}
+
+static void run_ended(struct call *run, const struct engine_outcome *o)
+{
+    const struct engine_outcome begun = run->run.outcome;
+
+    run->run.outcome = *o;
+    run->run.outcome.warm = begun.warm;
+    run->run.outcome.started_us = begun.started_us;
+    run->phase = CALL_AFTER;
+}
+
+static void on_ended(struct supervisor *s, const struct engine_event *ev)
+{
+    struct call *call = call_running(s, ev->id);
+    struct engine_outcome o = ev->outcome;
+
+    if (ev->kind == ENGINE_EVENT_FAILED) { /* the reason is shown as its output */
+        on_output(s, ev->id, ENGINE_STDERR, ev);
+        o = (struct engine_outcome){.end = ENGINE_EXITED, .exit_code = 127};
+    }
+    o.started_us = call ? call->began_us : 0;
+    o.ended_us = clock_mono_us();
+    if (call && call->row->op == OP_RUN)
+        run_ended(call, &o);
+    else if (ev->id == s->session.id)
+        psandbox_interpreter_ended(s, &o);
+    else if (call)
+        psandbox_command_ended(s, call, &o);
+}
+
+static bool on_event(void *owner, const struct engine_event *ev)
+{
+    struct supervisor *s = owner;
+    const bool psandbox = s->base.start->psandbox;
+    struct call *run = psandbox ? NULL : call_running(s, ev->id);
+
+    switch (ev->kind) {
+    case ENGINE_EVENT_NOTHING:
+        break;
+    case ENGINE_EVENT_TIER:
+        if (!psandbox && !run)
+            warm_on_tier(s, &ev->wait);
+        break;
+    case ENGINE_EVENT_LOADING:
+        if (run)
+            pool_container_raise_cpu(s);
+        break;
+    case ENGINE_EVENT_LOADED:
+        if (run && !run_let_go(s, run, ev->id))
+            return false;
+        break;
+    case ENGINE_EVENT_BEGUN:
+        if (run)
+            run->run.outcome.warm = ev->warm;
+        break;
+    case ENGINE_EVENT_OUT:
+        on_output(s, ev->id, ENGINE_STDOUT, ev);
+        break;
+    case ENGINE_EVENT_ERR:
+        on_output(s, ev->id, ENGINE_STDERR, ev);
+        break;
+    case ENGINE_EVENT_CONTROL:
+        if (psandbox && ev->id == s->session.id)
+            psandbox_on_control(s, ev->data, ev->len);
+        break;
+    case ENGINE_EVENT_ENDED:
+    case ENGINE_EVENT_FAILED:
+        on_ended(s, ev);
+        break;
+    }
+    if (psandbox)
+        return !s->base.stop;
+    return run ? run->phase == CALL_RUNNING && run->run.killed != KILLED_BY_OUTPUT
+               : s->base.started;
+}
+
+static void on_gone(void *owner, const struct err *e)
+{
+    struct supervisor *s = owner;
+
+    if (s->base.start->psandbox)
+        psandbox_stop(s, "lost", e->text);
+    else
+        pool_container_on_gone(s, e);
+}
+
+/* ---- what is due ---- */
+
+/* What runs takes too much of the disk: kills it, or ends the sandbox. */
+static struct deadline tend_disk(struct supervisor *s)
+{
+    struct disk_watch *w = &s->base.disk;
+    bool settles = false; /* the end of a killed call removes files */
+
+    if (s->paused || s->base.stop)
+        return DEADLINE_NEVER;
+    struct deadline next = disk_watch_tick(w);
+    if (w->over.kind == ERR_NONE && !w->count && w->counter.pid == 0)
+        s->disk_tries = 0;
+    if (w->over.kind == ERR_NONE)
+        return next;
+    for (size_t i = 0; i < s->n_calls; i++) {
+        struct call *call = s->calls[i];
+
+        if (call->phase == CALL_RUNNING && call->run.killed == NOT_KILLED) {
+            call->run.over = w->over;
+            call_kill(s, call, KILLED_BY_DISK);
+        }
+        settles |= call->run.over.kind != ERR_NONE;
+    }
+    if (!settles || ++s->disk_tries == DISK_TRIES)
+        psandbox_stop(s, "closed", w->over.text);
+    else
+        disk_watch_again(w);
+    return next;
+}
+
+static struct deadline tend(void *owner)
+{
+    struct supervisor *s = owner;
+
+    for (size_t i = 0; i < s->n_calls; i++)
+        awaited_run_tend(&s->calls[i]->run);
+    struct deadline next = waiters_tend(&s->base.waiters);
+
+    calls_reap_waiters(s); /* which may leave the interpreter to the next cell, and it idle */
+    if (s->base.stop)
+        return next;
+    if (s->record)
+        psandbox_cell_next(s);
+    next = deadline_min(next, calls_tend(s));
+    if (s->record)
+        next = deadline_min(next, psandbox_tend(s));
+    return deadline_min(next, tend_disk(s));
 }
 
 /* ---- from start to end ---- */
 
-/* Removing the container keeps the engine busy: the caller's next call goes first. */
-static void linger(struct supervisor *s)
-{
-    struct deadline end = deadline_in_ms(LINGER_MS);
-
-    while (!deadline_passed(end))
-        container_turn(&s->base, end);
-}
-
-static void supervisor_end(struct supervisor *s)
-{
-    container_drain(&s->base);
-    if (s->run.claimed)
-        linger(s);
-    container_finish(&s->base);
-    s->base.stop = true;
-    channel_close(&s->base.channel);
-    container_drain(&s->base);
-    supervisor_forget_run(s);
-    container_use_clear(&s->use);
-}
-
 static const struct container_ops supervisor_ops = {
-    .channel = {.handlers = {{"claim", supervisor_claim, true},
-                             {"hand", supervisor_add_poll, true},
-                             {"preload", on_preload, false},
-                             {"preload_fast", on_preload, false},
-                             {"end", on_end, false},
-                             {"next", on_next, false}},
-                .on_lost = on_lost},
+    .channel = {.handlers = {{"hand", supervisor_take_call, true},
+                             {"preload", warm_on_preload, false},
+                             {"preload_fast", warm_on_preload, false},
+                             {"next", pool_container_on_next, false},
+                             {"end", on_end, false}},
+                .on_lost = on_lost,
+                .runs = runs},
     .on_waiter = supervisor_on_waiter,
-    .tend = supervisor_tend,
-    .on_event = supervisor_on_event,
-    .on_gone = supervisor_on_gone,
+    .tend = tend,
+    .on_event = on_event,
+    .on_gone = on_gone,
 };
+
+static int64_t wanted_ms(const struct supervisor_start *start, const char *name, uint64_t most)
+{
+    json_int_t wanted = json_get_integer(start->head, name, 0);
+
+    return wanted > 0 && (uint64_t)wanted < most ? wanted : (int64_t)most;
+}
+
+/* What is known of a persistent sandbox before it has a container. */
+static void psandbox_init(struct supervisor *s, const struct supervisor_start *start)
+{
+    const struct psandbox_settings *settings = &start->config->limits.persistent;
+
+    s->use.tenant = mem_strdup(json_get_string(start->head, "tenant"));
+    s->use.conversation = mem_strdup(json_get_string(start->head, "conversationId"));
+    s->language = json_get_string(start->head, "language");
+    s->keeps_variables = op_of(start->head) == OP_SESSION;
+    s->session.control = BUF_INIT(4096);
+    s->idle_ms = wanted_ms(start, "idleMs", settings->idle_ms);
+    s->total_ms = wanted_ms(start, "totalMs", settings->total_ms);
+    s->log = output_new(0, OUTPUT_NEWEST);
+}
+
+/* The call that it is forked for comes as every other. */
+static void take_first(struct supervisor *s, const struct supervisor_start *start)
+{
+    json_auto_t *first = json_pack("{s:O, s:I, s:s, s:s*, s:s*}", "head", start->head, "queueMs",
+                                   (json_int_t)start->queue_ms, "runId", start->container_id,
+                                   "imageId", start->runner ? start->runner->image_id : NULL,
+                                   "sandboxDir", start->sandbox_dir);
+
+    supervisor_take_call(s, first, start->connection);
+}
+
+static bool goes_on(struct supervisor *s)
+{
+    return s->base.start->psandbox ? !s->base.stop : pool_container_goes_on(s);
+}
 
 void supervisor_main(const struct supervisor_start *start)
 {
-    struct supervisor s = {.run = SERVED_RUN_INIT};
+    struct err e = ERR_INIT;
+    struct supervisor s = {
+        .sandbox = SANDBOX_INIT, .next_by = DEADLINE_NEVER, .orphan = DEADLINE_NEVER};
 
     if (!container_open(&s.base, start, &supervisor_ops))
         return;
-    json_auto_t *claim = json_pack("{s:O?, s:I, s:s, s:s, s:s*}", "head", start->head, "queueMs",
-                                   (json_int_t)start->queue_ms, "runId", start->container_id,
-                                   "imageId", start->runner->image_id, "sandboxDir",
-                                   start->sandbox_dir);
+    if (start->psandbox)
+        psandbox_init(&s, start);
     if (start->head)
-        supervisor_claim(&s, claim, start->connection);
+        take_first(&s, start);
     else
-        supervisor_start_warm(&s);
-    while (s.run.claimed || s.run.refused) {
-        if (s.run.claimed)
-            serve_run(&s);
+        warm_begin(&s);
+    if (start->psandbox)
+        psandbox_begin(&s, &e);
+    container_tick(&s.base); /* what is due at once */
+    while (goes_on(&s)) {
+        struct call *run = run_ready(&s);
+
+        if (run)
+            run_serve(&s, run);
         else
-            supervisor_tell_end(&s);
-        if (!wait_for_next(&s))
-            break;
-        supervisor_wait_for_claim(&s);
+            container_turn(&s.base, s.wiping ? deadline_min(s.ready_by, s.next_by) : s.next_by);
     }
-    supervisor_end(&s);
+    if (start->psandbox)
+        psandbox_end(&s, &e);
+    else
+        pool_container_end(&s);
+    container_use_clear(&s.use);
     container_clear(&s.base);
 }

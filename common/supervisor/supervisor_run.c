@@ -21,23 +21,39 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BODY_MS        30000 /* for the body, which was sent behind the head */
+#define NEXT_MS        1000 /* for the main process to say whether a used container is to be wiped */
+#define LINGER_MS      100
+#define WIPE_MS        5000 /* for the container; it gives up before */
 #define KEEP_BYTES_MAX (8u * 1024 * 1024)
 
-/* ---- the claim ---- */
+/* ---- what it wants ---- */
 
-static int check_request(const struct supervisor_start *start, struct run_request *r,
-                         const struct run_body *body, struct err *e)
+int run_take_names(struct supervisor *s, struct call *call, const json_t *message, struct err *e)
 {
+    const char *run_id = json_get_string(message, "runId");
+    const char *sandbox_dir = json_get_string(message, "sandboxDir");
+
+    if (!run_id || !run_id_ok(run_id) || !sandbox_dir || !state_name_ok(sandbox_dir))
+        return err_set(e, ERR_INTERNAL, "a run came without its id or its directory");
+    memcpy(call->run.id, run_id, sizeof call->run.id);
+    /* Its name is known before its directory is there. */
+    s->sandbox.root = s->base.start->root;
+    memcpy(s->sandbox.name, sandbox_dir, sizeof s->sandbox.name);
+    return 0;
+}
+
+int run_check(struct supervisor *s, struct call *call, struct err *e)
+{
+    const struct supervisor_start *start = s->base.start;
     const struct broker_limits *limits = &start->config->limits;
+    const struct run_body *body = &call->run.body;
+    struct run_request *r = &call->run.request;
 
     if (strcmp(r->language, start->runner->language) != 0)
         return err_set(e, ERR_INTERNAL, "the run is in %s, the supervisor's runner in %s",
                        r->language, start->runner->language);
     if (!body->has_code || body->cwd)
         return err_set(e, ERR_INVALID, "a run has code, and no directory of its own");
-    if (request_check(start, r, body, e) < 0)
-        return -1;
     if (r->network > limits->network)
         return err_set(e, ERR_DENIED, "network: this server does not allow it (SANDBOX_NETWORK)");
     if (start->runner->protocol == 0 && (body->input_len > 0 || body->n_args > 0))
@@ -47,140 +63,70 @@ static int check_request(const struct supervisor_start *start, struct run_reques
                        start->runner->language);
     if (r->keep_bytes == 0 || r->keep_bytes > KEEP_BYTES_MAX)
         r->keep_bytes = limits->output_keep;
-    return 0;
-}
-
-static int receive_request(struct supervisor *s, json_t *head, int connection, struct err *e)
-{
-    const struct sandbox_root *root = s->base.start->root;
-    struct awaited_run *run = &s->run.awaited;
-
-    run->head = json_incref(head); /* it is not changed */
-    if (wire_run_head_decode(run->head, &run->request, &run->options, e) < 0 ||
-        run_body_recv(connection, &run->body, deadline_in_ms(BODY_MS), e) < 0 ||
-        check_request(s->base.start, &run->request, &run->body, e) < 0 ||
-        supervisor_check_index(s, e) < 0 ||
-        quota_check_disk(root->fd, &root->bounds, 0, e) < 0) /* before it may be kept */
+    if (run_check_index(s, call, e) < 0)
         return -1;
-    return 0;
+    return quota_check_disk(start->root->fd, &start->root->bounds, 0, e); /* it may be kept */
 }
 
-static int take_names(struct supervisor *s, const json_t *message, struct err *e)
+void run_begin(struct supervisor *s, struct call *call)
 {
-    const char *run_id = json_get_string(message, "runId");
-    const char *image_id = json_get_string(message, "imageId");
-    const char *sandbox_dir = json_get_string(message, "sandboxDir");
-
-    if (!run_id || !run_id_ok(run_id) || !image_id || !sandbox_dir || !state_name_ok(sandbox_dir))
-        return err_set(e, ERR_INTERNAL, "a run came without its id, its image or its directory");
-    memcpy(s->run.awaited.id, run_id, sizeof s->run.awaited.id);
-    /* Its name is known before its directory is there. */
-    s->run.sandbox.root = s->base.start->root;
-    memcpy(s->run.sandbox.name, sandbox_dir, sizeof s->run.sandbox.name);
-    s->run.image_id = mem_strdup(image_id);
-    return 0;
-}
-
-static void begin(struct supervisor *s, int64_t queue_ms)
-{
-    const struct run_request *r = &s->run.awaited.request;
+    const struct run_request *r = &call->run.request;
     const struct awaited_run_plan plan = {
         .tenant = r->tenant,
         .conversation = r->conversation,
         .language = r->language,
-        .sandbox = &s->run.sandbox,
+        .sandbox = &s->sandbox,
         .most_ms = r->timeout_ms + SUPERVISOR_STARTS * CONTAINER_START_MS,
         .keep_bytes = r->keep_bytes,
-        .queue_ms = queue_ms,
+        .queue_ms = call->queue_ms,
     };
 
-    s->run.claimed = true;
-    s->base.channel.run_id = s->run.awaited.id;
-    s->base.channel.head = s->run.awaited.head;
-    awaited_run_begin(&s->run.awaited, &s->base, &plan);
-}
-
-static void add_caller(struct supervisor *s, int connection)
-{
-    struct waiter *r = waiters_add(&s->base.waiters, connection, WAITER_CALLER);
-
-    if (r)
-        awaited_run_add_caller(&s->run.awaited, r, s->run.awaited.story.queue_ms);
-    else
-        close(connection);
-}
-
-/* Not of one that was replaced: another container of this process would be of it, too. */
-static bool is_of_image(const struct supervisor *s, const char *image_id)
-{
-    return image_id && strcmp(image_id, s->base.start->runner->image_id) == 0;
-}
-
-void supervisor_claim(void *owner, const json_t *message, int take_connection)
-{
-    struct supervisor *s = owner;
-    struct err e = ERR_INIT;
-
-    if (s->run.claimed || s->run.refused || s->base.stop) {
-        close(take_connection); /* without a word: the main process gives the run to another */
-        return;
-    }
-    if (!is_of_image(s, json_get_string(message, "imageId"))) {
-        close(take_connection);
-        s->base.stop = true;
-        return;
-    }
-    if (receive_request(s, json_object_get(message, "head"), take_connection, &e) < 0 ||
-        take_names(s, message, &e) < 0) {
-        waiter_refuse(take_connection, &e);
-        s->run.refused = s->run.reusable = supervisor_may_reuse(s, false);
-        s->base.stop = !s->run.refused;
-        return;
-    }
-    trace_conversation(s->run.awaited.request.tenant, s->run.awaited.request.conversation);
-    log_note(LOG_RUN, s->run.awaited.id);
-    log_note(LOG_TRACE, json_get_string(s->run.awaited.head, "trace"));
-    begin(s, json_get_integer(message, "queueMs", 0));
-    add_caller(s, take_connection);
+    trace_conversation(r->tenant, r->conversation);
+    log_note(LOG_RUN, call->run.id);
+    log_note(LOG_TRACE, json_get_string(call->run.head, "trace"));
+    s->base.channel.run_id = call->run.id;
+    s->base.channel.head = call->run.head;
+    call->phase = CALL_BEFORE;
+    call_begin_run(s, call, &plan);
     channel_send(&s->base.channel, json_pack("{s:s}", "is", "running"));
 }
 
 /* ---- its files ---- */
 
-/* Opens s->run.sandbox; started becomes false when the warm container cannot serve it. */
-static int open_sandbox(struct supervisor *s, struct err *e)
+/* Opens s->sandbox; started becomes false when the warm container cannot serve it. */
+static int open_sandbox(struct supervisor *s, struct call *run, struct err *e)
 {
-    const struct supervisor_start *start = s->base.start;
-    const struct run_request *r = &s->run.awaited.request;
+    const struct sandbox_root *root = s->base.start->root;
+    const struct run_request *r = &run->run.request;
     struct err why = ERR_INIT;
 
     if (run_needs_new(r) || (r->single_use && s->use.tenant))
         s->base.started = false;
     if (s->base.started && s->warm_dir) {
-        s->run.fresh = warm_dir_adopt(start->root, s->warm_dir, s->run.sandbox.name, r->tenant,
-                                      &s->run.sandbox, &why) == 0;
+        run->fresh = warm_dir_adopt(root, s->warm_dir, s->sandbox.name, r->tenant, &s->sandbox,
+                                    &why) == 0;
         s->warm_dir = NULL;
-        if (s->run.fresh) {
-            supervisor_use_container(s);
+        if (run->fresh) {
+            run_use_container(s, run);
             return 0;
         }
         if (why.kind != ERR_EXISTS) /* else the conversation got its sandbox meanwhile */
             log_warn("cannot use a warm container: %s", why.text);
         s->base.started = false;
     }
-    if (sandbox_open_named(start->root, s->run.sandbox.name, r->tenant, &s->run.sandbox, e) < 0)
+    if (sandbox_open_named(root, s->sandbox.name, r->tenant, &s->sandbox, e) < 0)
         return -1;
-    supervisor_use_container(s);
+    run_use_container(s, run);
     return 0;
 }
 
 /* Opens the first changed files for a caller that wants them so: it needs no call for each. */
-static void open_files(struct supervisor *s, const json_t *result)
+static void open_files(const struct supervisor *s, struct call *run, const json_t *result)
 {
     size_t i;
     json_t *file;
 
-    if (!s->run.awaited.options.open_files)
+    if (!run->run.options.open_files)
         return;
     json_array_foreach(json_object_get(result, "files"), i, file)
     {
@@ -190,36 +136,24 @@ static void open_files(struct supervisor *s, const json_t *result)
         if (!json_get_string(file, "url"))
             continue;
         /* Only their order tells them apart: after one that is gone, none is opened. */
-        int fd = files_open(&s->run.sandbox, json_get_string(file, "name"), &st, &e);
-        if (fd < 0 || !fds_add(&s->run.awaited.open_files, fd))
+        int fd = files_open(&s->sandbox, json_get_string(file, "name"), &st, &e);
+        if (fd < 0 || !fds_add(&run->run.open_files, fd))
             return;
     }
 }
 
-void supervisor_note_use(struct supervisor *s)
-{
-    struct err e = ERR_INIT;
-
-    if (s->run.use_noted || s->run.sandbox.fd < 0)
-        return;
-    s->run.use_noted = true;
-    if (state_note_use(&s->run.sandbox, s->run.awaited.request.tenant,
-                       s->run.awaited.request.conversation, &e) < 0)
-        log_warn("cannot write a sandbox's record: %s", e.text);
-}
-
 /* ---- its program ---- */
 
-static int run_program(struct supervisor *s, struct err *e)
+static int start_program(struct supervisor *s, struct call *run, struct err *e)
 {
-    const struct run_body *body = &s->run.awaited.body;
-    AUTO_REQUEST_ENV struct request_env env = request_env_new(body, &s->run.sandbox,
-                                                              supervisor_index_url(s));
+    const struct run_body *body = &run->run.body;
+    AUTO_REQUEST_ENV struct request_env env = request_env_new(body, &s->sandbox,
+                                                              run_index_url(run));
     AUTO_BUF struct buf load = BUF_INIT(ENGINE_PRELOAD_MAX + 1);
 
     /* In a container for this run alone it imports them itself. */
-    if (s->base.start->runner->load && supervisor_may_serve_more(s))
-        pool_needs(s->base.start->runner, s->run.awaited.options.imports, &load);
+    if (s->base.start->runner->load && run_may_share(s, run))
+        pool_needs(s->base.start->runner, run->run.options.imports, &load);
     const struct engine_command program = {
         .run = true,
         .streams = body->message.data,
@@ -228,50 +162,175 @@ static int run_program(struct supervisor *s, struct err *e)
         .n_argv = body->n_args,
         .env = env.items,
         .n_env = env.n,
-        .timeout_ms = s->run.awaited.request.timeout_ms,
+        .timeout_ms = run->run.request.timeout_ms,
         .load = buf_ok(&load) ? buf_str(&load) : NULL,
     };
-    return supervisor_run_program(s, &program, e);
+    return run_program(s, run, &program, e);
 }
 
-void supervisor_forget_run(struct supervisor *s)
+static json_t *run_result(struct supervisor *s, struct call *run, struct err *e)
 {
-    struct served_run *run = &s->run;
-
-    supervisor_close_index(s);
-    awaited_run_clear(&run->awaited);
-    sandbox_close(&run->sandbox);
-    free(run->image_id);
-    log_forget();
-    *run = SERVED_RUN_INIT;
-}
-
-json_t *supervisor_run(struct supervisor *s, struct err *e)
-{
-    struct awaited_run *run = &s->run.awaited;
+    struct awaited_run *awaited = &run->run;
     AUTO_SNAPSHOT struct snapshot after = {0};
 
-    if (open_sandbox(s, e) < 0)
+    if (open_sandbox(s, run, e) < 0)
         return NULL;
-    s->run.usage.partial = true; /* as long as the files are not listed */
-    snapshot_take_empty(&s->run.sandbox, &run->before);
-    if ((s->run.fresh ? quota_check_usage(&s->run.sandbox, &run->before.usage, 0, e)
-                      : retention_notice_before(&s->run.sandbox, &run->before, e)) < 0 ||
-        supervisor_open_index(s, e) < 0)
+    run->usage.partial = true; /* as long as the files are not listed */
+    snapshot_take_empty(&s->sandbox, &awaited->before);
+    if ((run->fresh ? quota_check_usage(&s->sandbox, &awaited->before.usage, 0, e)
+                    : retention_notice_before(&s->sandbox, &awaited->before, e)) < 0 ||
+        run_open_index(s, run, e) < 0)
         return NULL;
-    if (run->killed == KILLED_BY_CANCEL || run_program(s, e) < 0) {
-        if (run->killed != KILLED_BY_CANCEL && run->over.kind == ERR_NONE)
+    if (awaited->killed == KILLED_BY_CANCEL || start_program(s, run, e) < 0) {
+        if (awaited->killed != KILLED_BY_CANCEL && awaited->over.kind == ERR_NONE)
             return NULL;
-        awaited_run_set_nothing_ran(run);
+        awaited_run_set_nothing_ran(awaited);
     }
-    supervisor_close_index(s);
-    if (trim_after(&s->run.sandbox, &run->before, s->run.source != NULL, &after, &run->over, e) < 0)
+    run->phase = CALL_AFTER;
+    run_close_index(s, run);
+    if (trim_after(&s->sandbox, &awaited->before, run->source != NULL, &after, &awaited->over, e) <
+        0)
         return NULL;
-    json_t *result = awaited_run_result(run, &after);
-    open_files(s, result);
-    s->run.usage = after.usage;
-    if (s->run.sandbox.made)
-        retention_notice_expired(&s->run.sandbox, result);
-    supervisor_add_installed(s, result);
+    json_t *result = awaited_run_result(awaited, &after);
+    open_files(s, run, result);
+    run->usage = after.usage;
+    if (s->sandbox.made)
+        retention_notice_expired(&s->sandbox, result);
+    run_add_installed(run, result);
     return result;
+}
+
+/* ---- from its body to the next run ---- */
+
+struct call *run_ready(const struct supervisor *s)
+{
+    struct call *run = s->n_calls > 0 ? s->calls[0] : NULL;
+
+    return run && run->row->op == OP_RUN && run->phase == CALL_BEFORE && !s->wiping ? run : NULL;
+}
+
+/* A run is over (NULL: it was refused): tells the main process, which says "next" to a container
+ * that may be used again. */
+static void tell_end(struct supervisor *s, const struct call *run, bool reusable)
+{
+    const struct engine_outcome *o = run ? &run->run.outcome : NULL;
+    const int64_t ran_us = o && o->started_us > 0 ? o->ended_us - o->started_us : 0;
+
+    s->told = ENGINE_TIER_NONE;
+    channel_send(&s->base.channel, json_pack("{s:s, s:b, s:I}", "is", "ended", "reusable", reusable,
+                                             "ranMs", (json_int_t)(ran_us + 999) / 1000));
+    if (reusable)
+        s->next_by = deadline_in_ms(NEXT_MS);
+    else
+        s->base.stop = true;
+}
+
+void run_serve(struct supervisor *s, struct call *run)
+{
+    struct err e = ERR_INIT;
+
+    if (s->base.started && s->told == ENGINE_TIER_NONE)
+        channel_send(&s->base.channel, json_pack("{s:s}", "is", "started"));
+    container_tick(&s->base);
+    json_t *result = run_result(s, run, &e);
+    const bool ran = result != NULL;
+
+    run->phase = CALL_AFTER;
+    const bool reusable = run_leaves_container(s, run, ran);
+    /* Before the answer: its caller may ask for the tenant's files next, or delete them. */
+    if (s->sandbox.fd >= 0)
+        call_note_use(s, run);
+    if (ran && run->usage.partial) /* the size is counted when it is needed */
+        state_forget_size(s->base.start->root, s->sandbox.name);
+    else if (ran)
+        state_note_size(s->base.start->root, s->sandbox.name, &run->usage);
+    sandbox_close(&s->sandbox);
+    s->base.waiters.output_at = s->base.channel.redial = DEADLINE_NEVER;
+    if (!ran)
+        container_log_failure(&s->base, "run", run->run.id, &e);
+    tell_end(s, run, reusable);
+    call_answer(s, run, ran ? wire_result_new(result) : wire_error_new(&e));
+}
+
+/* Drops everything of the run, which is over; run NULL: it was refused. */
+static void run_forget(struct supervisor *s, struct call *run)
+{
+    s->next_by = DEADLINE_NEVER;
+    s->base.channel.run_id = s->base.start->container_id;
+    s->base.channel.head = NULL;
+    log_forget();
+    if (!run)
+        return;
+    run_close_index(s, run);
+    call_remove(s, run);
+}
+
+void pool_container_on_next(void *owner, const json_t *message, int no_connection)
+{
+    struct supervisor *s = owner;
+    struct call *run = s->n_calls > 0 ? s->calls[0] : NULL;
+    const bool used = run && run->run.began_ms != 0;
+    struct err e = ERR_INIT;
+
+    (void)message;
+    (void)no_connection;
+    if (s->next_by.at_ms < 0)
+        return;
+    run_forget(s, run);
+    s->base.unread = s->base.started; /* what has come meanwhile */
+    if (!used && s->wait.tier != ENGINE_TIER_NONE && s->told == ENGINE_TIER_NONE) {
+        pool_container_tell_waiting(s); /* it still does */
+    } else if (used) {
+        s->wait = (struct engine_wait){0};
+        s->wiping = s->base.engine->ops->next(s->base.engine, &e) == 0;
+        s->ready_by = deadline_in_ms(WIPE_MS);
+    }
+    if (used && !s->wiping) {
+        log_info("a container is not used again: %s", e.text);
+        s->base.stop = true;
+    }
+}
+
+bool pool_container_goes_on(struct supervisor *s)
+{
+    pool_container_look(s);
+    if (s->refused)
+        tell_end(s, NULL, pool_container_stays(s));
+    s->refused = false;
+    if (run_ready(s))
+        return true;
+    if (s->next_by.at_ms >= 0) /* the main process has to say how it goes on */
+        return s->base.started && !s->base.stop && s->base.channel.fd >= 0 &&
+               !deadline_passed(s->next_by);
+    if (!s->base.started && s->n_calls == 0) /* a run that is on its way gets another container */
+        container_tick(&s->base);
+    return (s->base.started || s->n_calls > 0) && !s->base.stop;
+}
+
+/* ---- its end ---- */
+
+/* Removing the container keeps the engine busy: the caller's next call goes first. */
+static void linger(struct supervisor *s)
+{
+    struct deadline end = deadline_in_ms(LINGER_MS);
+
+    while (!deadline_passed(end))
+        container_turn(&s->base, end);
+}
+
+void pool_container_end(struct supervisor *s)
+{
+    struct err e = ERR_INIT;
+
+    err_set(&e, ERR_BUSY, "the server is stopping; the program has not begun");
+    if (s->n_calls > 0 && s->calls[0]->phase == CALL_QUEUED)
+        call_refuse(s, s->calls[0], &e);
+    container_drain(&s->base);
+    if (s->n_calls > 0)
+        linger(s);
+    container_finish(&s->base);
+    s->base.stop = true;
+    channel_close(&s->base.channel);
+    container_drain(&s->base);
+    run_forget(s, s->n_calls > 0 ? s->calls[0] : NULL);
 }

@@ -9,6 +9,10 @@
  *   doubt      cannot be wiped: with SANDBOX_REUSE the others wait for further runs.
  *
  * A file crash-once in SANDBOX_ROOT kills the supervisor that finds it before it reads its run.
+ *
+ * A persistent sandbox answers its creator with its id, everything that is handed over with
+ * {"by": its id, "op": …, "pid"}, and ends with close_psandbox or when it is told to; in the
+ * conversation "lingers" not without a main process.
  */
 #include "config.h"
 
@@ -18,6 +22,7 @@
 #include "common/base/sock.h"
 #include "common/protocol/entry_record.h"
 #include "common/protocol/run_body.h"
+#include "common/protocol/run_id.h"
 #include "common/rpc/json.h"
 #include "common/supervisor/supervisor.h"
 
@@ -97,7 +102,7 @@ static void redial(struct fake *f)
         wire_post(f->channel, head, -1, &e);
 }
 
-/* A claim or a reader comes over the channel; false: it has ended. */
+/* A run or a reader comes over the channel; false: it has ended. */
 static bool hear_channel(struct fake *f, int wait_ms)
 {
     struct err e = ERR_INIT;
@@ -110,7 +115,7 @@ static bool hear_channel(struct fake *f, int wait_ms)
     const char *op = json_get_string(head, "op");
     if (strcmp(what, "next") == 0) {
         f->next = true;
-    } else if (strcmp(what, "claim") == 0) {
+    } else if (op && strcmp(op, "run") == 0) {
         snprintf(f->run_id, sizeof f->run_id, "%s", json_get_string(message, "runId"));
         f->caller = connection;
         f->head = json_deep_copy(head);
@@ -214,8 +219,66 @@ static bool wait_for_next(struct fake *f)
     return f->head != NULL;
 }
 
+/* ---- persistent sandboxes ---- */
+
+static void psandbox_answer(const struct supervisor_start *start, int take_fd, const char *op)
+{
+    struct err e = ERR_INIT;
+    char id[PSANDBOX_ID_LEN + 1];
+
+    psandbox_id_write(start->container_id, id);
+    json_auto_t *reply = wire_result_new(json_pack(
+        "{s:s, s:s, s:i, s:s, s:s}", "by", id, "op", op, "pid", (int)getpid(), "sandboxId", id,
+        "image", start->runner ? start->runner->image : json_get_string(start->head, "image")));
+    wire_send(take_fd, reply, -1, &e);
+    shutdown(take_fd, SHUT_RDWR);
+    auto_close_fd(&take_fd);
+}
+
+/* false: it ends. */
+static bool psandbox_heed(const struct supervisor_start *start, int *last_fd, const char **last_op)
+{
+    struct err e = ERR_INIT;
+    int connection = -1;
+    json_auto_t *message = wire_recv(start->channel, &connection, DEADLINE_NEVER, &e);
+    const json_t *head = json_object_get(message, "head");
+    const char *op = json_get_string(head, "op");
+
+    if (!message && strcmp(json_get_string(start->head, "conversationId"), "lingers") == 0)
+        pause();
+    if (!op)
+        return false;
+    if (strcmp(op, "close_psandbox") == 0) {
+        *last_fd = connection;
+        *last_op = "close_psandbox";
+        return false;
+    }
+    psandbox_answer(start, connection, op);
+    return true;
+}
+
+static void psandbox_main(const struct supervisor_start *start)
+{
+    json_auto_t *ended = json_pack("{s:s}", "is", "ended");
+    const char *last_op = NULL;
+    struct err e = ERR_INIT;
+    int last_fd = -1;
+
+    psandbox_answer(start, start->connection, json_get_string(start->head, "op"));
+    while (psandbox_heed(start, &last_fd, &last_op))
+        ;
+    wire_send(start->channel, ended, -1, &e);
+    if (last_fd >= 0)
+        psandbox_answer(start, last_fd, last_op);
+    close(start->channel);
+}
+
 void supervisor_main(const struct supervisor_start *start)
 {
+    if (start->psandbox) {
+        psandbox_main(start);
+        return;
+    }
     struct fake f = {.start = start,
                      .channel = start->channel,
                      .caller = start->connection,

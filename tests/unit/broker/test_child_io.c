@@ -208,18 +208,23 @@ static void a_connection_is_handed_over_with_its_head(void **state)
     AUTO_FD int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     AUTO_FD int came = -1;
     json_auto_t *head = json_pack("{s:s}", "op", "run");
+    const struct child_call call = {.head = head,
+                                    .connection = null,
+                                    .image_id = "sha256:1",
+                                    .sandbox_dir = "dir",
+                                    .queue_ms = 12};
 
-    assert_works(child_io_claim(c, "sha256:1", "dir", head, 12, null, &e), e);
+    assert_works(child_io_hand(c, &call, &e), e);
     json_auto_t *message = wire_recv(theirs, &came, deadline_in_ms(2000), &e);
     assert_non_null(message);
-    assert_string_equal(json_get_string(message, "do"), "claim");
+    assert_string_equal(json_get_string(message, "do"), "hand");
     assert_int_equal(json_get_integer(message, "queueMs", 0), 12);
     assert_string_equal(json_get_string(message, "runId"), c->run_id);
     assert_string_equal(json_get_string(message, "imageId"), "sha256:1");
     assert_true(json_equal(json_object_get(message, "head"), head));
     assert_true(came >= 0);
     auto_close_fd(&theirs);
-    assert_int_equal(child_io_hand(c, head, null, &e), -1);
+    assert_int_equal(child_io_hand(c, &call, &e), -1);
     child_io_release(&w->io, c);
     assert_int_equal(c->state, CHILD_ENDED);
     assert_int_equal(child_io_tell(c, "preload", &e), -1);

@@ -188,11 +188,11 @@ static inline int world_cold(struct world *w, const char *code, json_t *take_mor
     return TAKE_FD(w->client);
 }
 
-static inline void world_pass(struct world *w, const char *what, json_t *take_head, int take_theirs)
+static inline void world_pass(struct world *w, json_t *take_head, int take_theirs)
 {
     struct err e = ERR_INIT;
     const char *sandbox_dir = world_sandbox_dir(w, take_head);
-    json_auto_t *message = json_pack("{s:s, s:o, s:i, s:s, s:s, s:s}", "do", what, "head",
+    json_auto_t *message = json_pack("{s:s, s:o, s:i, s:s, s:s, s:s}", "do", "hand", "head",
                                      take_head, "queueMs", 7, "runId", w->run_id, "imageId",
                                      w->image_id, "sandboxDir", sandbox_dir);
 
@@ -207,7 +207,7 @@ static inline int world_claim(struct world *w, const char *code, json_t *take_mo
     int theirs;
     int client = world_ask(code, take_more, &head, &theirs);
 
-    world_pass(w, "claim", head, theirs);
+    world_pass(w, head, theirs);
     return client;
 }
 
@@ -223,7 +223,7 @@ static inline int world_hand(struct world *w, const char *op, json_t *take_more)
         json_object_update(head, more);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
-    world_pass(w, "hand", head, pair[1]);
+    world_pass(w, head, pair[1]);
     return pair[0];
 }
 

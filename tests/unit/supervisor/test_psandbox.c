@@ -104,6 +104,7 @@ static void be_psandbox(const struct world *w, const json_t *head, int channel, 
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct err e = ERR_INIT;
     struct supervisor_start start = {.config = &w->config,
+                                     .psandbox = true,
                                      .sandbox_dir = sandbox_dir,
                                      .root = &w->f->root,
                                      .runner = &w->runner,
@@ -115,7 +116,7 @@ static void be_psandbox(const struct world *w, const json_t *head, int channel, 
     assert_works(sandbox_name(&w->f->root, "ann", "chat", sandbox_dir, &e), e);
     memcpy(start.container_id, RUN, sizeof start.container_id);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    psandbox_main(&start);
+    supervisor_main(&start);
     exit(0); /* not _exit: leaks are looked for */
 }
 

@@ -540,15 +540,17 @@ static void reuse(struct world *w)
     w->config.pool = (struct pool_settings){.items = {{"python", 1}}, .n = 1, .reuse = true};
 }
 
+/* A wipe may end before a run is refused that came meanwhile. */
 static void expect_ended(struct world *w, bool reusable)
 {
     json_auto_t *message = world_hear(w->channel);
+    const char *is = json_get_string(message, "is");
 
-    if (strcmp(json_get_string(message, "is"), "started") == 0) {
+    if (strcmp(is, "started") == 0 || strcmp(is, "waiting") == 0) {
         expect_ended(w, reusable);
         return;
     }
-    assert_string_equal(json_get_string(message, "is"), "ended");
+    assert_string_equal(is, "ended");
     assert_int_equal(json_get_bool(message, "reusable", !reusable), reusable);
 }
 
@@ -755,8 +757,6 @@ static void a_refused_run_leaves_the_container_for_the_next(void **state)
             fill(&w, true);
         json_t *more = json_pack("{s:i}", "timeoutMs", late ? 1000 : 99999999);
         world_expect_error(world_claim(&w, "out two", more), ERR_LIMIT, late ? "files" : "timeout");
-        if (wiping)
-            world_expect_is(&w, "waiting", "started");
         if (late)
             world_expect_is(&w, "running", NULL);
         expect_ended(&w, true);
@@ -861,7 +861,7 @@ static void a_run_for_a_newer_image_is_left_alone(void **state)
     w.image_id = "sha256:2";
     int theirs, client = world_ask("out two", NULL, &w.head, &theirs);
     AUTO_FD int kept = dup(theirs); /* as the main process keeps it */
-    world_pass(&w, "claim", TAKE_PTR(w.head), theirs);
+    world_pass(&w, TAKE_PTR(w.head), theirs);
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 1);
     assert_int_equal(recv(kept, &first, 1, MSG_PEEK | MSG_DONTWAIT), 1);

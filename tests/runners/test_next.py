@@ -95,6 +95,16 @@ class Next(Case):
             self.assertIsNone(container.next("preloaded"))
         self.assertEqual(seen, [b"warm a0\n", b"warm a0\n", b"warm\n", b"warm a0b0\n", b"warm a0b0\n"])
 
+    def test_libraries_may_be_loaded_ahead_after_a_run(self):
+        container = self.open_template()
+        container.run(code=": <<END\nimport os\nEND\n")
+        self.assertIsNone(container.next())
+        container.send(sbx.preload("a0 b0"))
+        self.assertEqual(sbx.tier_of(container.frames.get(timeout=60)[2]), "preloaded")
+        end = container.run(code=": <<END\nimport a\nEND\necho $WAY $LOADED")
+        self.assertEqual(bytes(end.out), b"warm loaded\n")
+        self.assertIsNone(container.next("preloaded"))
+
     def test_a_program_is_held_until_it_may_begin(self):
         container = self.open_template(holds=True)
         for n in range(2):

@@ -171,6 +171,7 @@ static bool on_program(struct supervisor *s, const struct engine_event *ev)
         run->killed = KILLED_BY_OUTPUT;
     if (ev->kind == ENGINE_EVENT_ENDED) {
         s->run.ended = true;
+        container_use_for(&s->base, PURPOSE_WIPE);
         out.warm = run->outcome.warm;
         out.started_us = run->outcome.started_us;
         out.ended_us = clock_mono_us();
@@ -213,6 +214,7 @@ static int run_to_end(struct supervisor *s, const struct engine_command *program
 
     s->run.lost = (struct err)ERR_INIT;
     container_read(&s->base); /* if it has ended by now, another may still take its place */
+    container_use_for(&s->base, PURPOSE_RUN);
     s->run.awaited.outcome = (struct engine_outcome){.started_us = clock_mono_us()};
     if (s->base.started && engine->ops->exec(engine, program, &id, e) < 0) {
         container_finish(&s->base);
@@ -271,6 +273,7 @@ static void tell_waiting(struct supervisor *s)
 static void on_tier(struct supervisor *s, const struct engine_wait *wait)
 {
     s->wait = *wait;
+    container_use_for(&s->base, s->base.purpose == PURPOSE_START ? PURPOSE_LOAD : s->base.purpose);
     /* A reading above its limit is not of its own cgroup. */
     if (s->wait.memory_bytes > s->base.start->config->container.memory_bytes)
         s->wait.memory_bytes = 0;

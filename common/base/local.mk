@@ -20,6 +20,7 @@ libbase_a_SOURCES = \
 	common/base/network.c common/base/network.h \
 	common/base/node.c common/base/node.h \
 	common/base/parse.c common/base/parse.h \
+	common/base/purpose.c common/base/purpose.h \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
@@ -48,6 +49,7 @@ check_PROGRAMS += \
 	tests/unit/base/test_metrics \
 	tests/unit/base/test_node \
 	tests/unit/base/test_parse \
+	tests/unit/base/test_purpose \
 	tests/unit/base/test_sock \
 	tests/unit/base/test_sock_message \
 	tests/unit/base/test_tenants \

@@ -3,6 +3,7 @@
 #include "common/base/loop.h"
 
 #include "common/base/auto.h"
+#include "common/base/purpose.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -53,6 +54,8 @@ static int loop_fetch(struct loop *l, int timeout_ms, const sigset_t *while_wait
 {
     if (l->next < l->n)
         return 0;
+    if (timeout_ms != 0)
+        purpose_count();
     int n = epoll_pwait(l->fd, l->batch, LOOP_BATCH, timeout_ms, while_waiting);
     if (n < 0 && errno != EINTR)
         return err_errno(e, "epoll_wait");

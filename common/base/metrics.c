@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define SERIES_MAX 512 /* of one part */
 #define LABELS_MAX 120
@@ -31,7 +32,9 @@ static const struct family {
                            "Containers that served a run: cold, warm, or warm and used before by "
                            "its conversation.",
                            1, 4, "kind=\"other\""},
-    [METRIC_RUN_CPU] = {"run_cpu_seconds_total", "counter", "Processor time of runs.", 1e-6, 1, ""},
+    [METRIC_CPU] = {"cpu_seconds_total", "counter",
+                    "Processor time of containers and of the server's processes, by purpose.", 1e-6,
+                    20, "purpose=\"other\""},
     [METRIC_ENGINE_CALLS] = {"engine_calls_total", "counter",
                              "Calls of the container engine's API, by result.", 1, 8,
                              "result=\"other\""},
@@ -89,16 +92,77 @@ struct part {
 
 static struct part *parts[METRICS_PARTS];
 static struct part *own; /* where this process counts; NULL: nowhere */
+static int memory_fd = -1;
 
-void metrics_open(void)
+/* ---- the memory: a page that says what is counted, and the parts behind it ---- */
+
+#define PAGE      ((size_t)65536) /* of any machine */
+#define PART_SIZE ((sizeof(struct part) + PAGE - 1) / PAGE * PAGE)
+
+/* Of what is counted and how: another version may count something else. */
+static uint64_t layout(void)
 {
+    uint64_t hash = sizeof(struct part);
+
+    for (int i = 0; i < METRIC_COUNT; i++)
+        for (const char *c = families[i].name ? families[i].name : "-"; *c; c++)
+            hash = hash * 31 + (unsigned char)*c;
+    return hash * 31 + sizeof bounds_ms;
+}
+
+static bool is_ours(int fd)
+{
+    uint64_t theirs;
+
+    return fd >= 0 && pread(fd, &theirs, sizeof theirs, 0) == sizeof theirs && theirs == layout();
+}
+
+static int memory_new(void)
+{
+    const uint64_t ours = layout();
+    AUTO_FD int fd = memfd_create("metrics", MFD_CLOEXEC);
+
+    if (fd < 0 || ftruncate(fd, (off_t)(PAGE + METRICS_PARTS * PART_SIZE)) < 0 ||
+        pwrite(fd, &ours, sizeof ours, 0) != sizeof ours)
+        return -1;
+    return TAKE_FD(fd);
+}
+
+/* Without a file in memory the numbers end with the program. */
+static struct part *map_part(int i)
+{
+    void *p = memory_fd < 0 ? MAP_FAILED
+                            : mmap(NULL, PART_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memory_fd,
+                                   (off_t)(PAGE + (size_t)i * PART_SIZE));
+
+    return p == MAP_FAILED ? mem_shared(PART_SIZE) : p;
+}
+
+void metrics_open(int take_fd)
+{
+    if (own)
+        return;
+    memory_fd = take_fd;
+    if (!is_ours(memory_fd)) {
+        metrics_close_fd();
+        memory_fd = memory_new();
+    }
     for (int i = 0; i < METRICS_PARTS; i++)
-        if (!parts[i])
-            parts[i] = mem_shared(sizeof *parts[i]);
+        parts[i] = map_part(i);
     own = parts[METRICS_BACK];
     /* Of a series that begins with its first event, rate() does not see that event. */
     metrics_add(METRIC_LOG_LINES, "level=\"warn\"", 0);
     metrics_add(METRIC_LOG_LINES, "level=\"error\"", 0);
+}
+
+int metrics_fd(void)
+{
+    return memory_fd;
+}
+
+void metrics_close_fd(void)
+{
+    auto_close_fd(&memory_fd);
 }
 
 void metrics_enter(enum metrics_part part)
@@ -106,7 +170,7 @@ void metrics_enter(enum metrics_part part)
     own = parts[part];
     for (int i = 0; i < METRICS_PARTS; i++)
         if (parts[i] && i != (int)part) {
-            munmap(parts[i], sizeof *parts[i]);
+            munmap(parts[i], PART_SIZE);
             parts[i] = NULL;
         }
 }
@@ -116,7 +180,12 @@ void metrics_read_only(void)
     own = NULL;
     for (int i = 0; i < METRICS_PARTS; i++)
         if (parts[i])
-            mprotect(parts[i], sizeof *parts[i], PROT_READ);
+            mprotect(parts[i], PART_SIZE, PROT_READ);
+}
+
+bool metrics_are_counted(void)
+{
+    return own != NULL;
 }
 
 /* ---- series ---- */
@@ -241,7 +310,7 @@ static bool labels_ok(const char *labels)
 
 /* ---- text ---- */
 
-static void add_head(struct buf *out, const char *name, const char *type, const char *help)
+void metrics_write_head(struct buf *out, const char *name, const char *type, const char *help)
 {
     buf_addf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
 }
@@ -284,19 +353,23 @@ static void add_number(struct buf *out, double value)
     buf_addf(out, value == (double)(uint64_t)value ? " %.0f\n" : " %.6f\n", value);
 }
 
+void metrics_write_number(struct buf *out, const char *name, const char *labels, double value)
+{
+    bool labelled = *labels;
+
+    buf_addf(out, PREFIX "%s%s%s%s", name, labelled ? "{" : "", labels, labelled ? "}" : "");
+    add_number(out, value);
+}
+
 static void add_family(enum metric metric, struct buf *out)
 {
     const struct family *f = &families[metric];
     AUTO_FREE struct sample *samples = mem_array(f->max_series + 1, sizeof *samples);
     size_t n = collect(metric, samples, f->max_series + 1);
 
-    add_head(out, f->name, f->type, f->help);
-    for (size_t i = 0; i < n; i++) {
-        bool labelled = samples[i].labels[0];
-        buf_addf(out, PREFIX "%s%s%s%s", f->name, labelled ? "{" : "", samples[i].labels,
-                 labelled ? "}" : "");
-        add_number(out, (double)samples[i].value * f->unit);
-    }
+    metrics_write_head(out, f->name, f->type, f->help);
+    for (size_t i = 0; i < n; i++)
+        metrics_write_number(out, f->name, samples[i].labels, (double)samples[i].value * f->unit);
 }
 
 static void add_times(enum metric_times times, struct buf *out)
@@ -305,7 +378,7 @@ static void add_times(enum metric_times times, struct buf *out)
     const struct part *back = parts[METRICS_BACK];
     uint64_t n = 0, sum_ms = 0;
 
-    add_head(out, name, "histogram", times_names[times].help);
+    metrics_write_head(out, name, "histogram", times_names[times].help);
     for (size_t i = 0; i <= BOUNDS; i++) {
         n += back ? atomic_load_explicit(&back->times[times].in[i], memory_order_relaxed) : 0;
         if (i < BOUNDS)
@@ -322,9 +395,8 @@ static void add_times(enum metric_times times, struct buf *out)
 void metrics_write_one(struct buf *out, const char *name, const char *type, const char *help,
                        double value)
 {
-    add_head(out, name, type, help);
-    buf_addf(out, PREFIX "%s", name);
-    add_number(out, value);
+    metrics_write_head(out, name, type, help);
+    metrics_write_number(out, name, "", value);
 }
 
 void metrics_write(struct buf *out)

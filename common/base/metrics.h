@@ -17,13 +17,14 @@ enum metric {
     METRIC_RUNS,         /* language, status */
     METRIC_TENANT_RUNS,  /* tenant: a hash */
     METRIC_CONTAINERS,   /* of runs: kind */
-    METRIC_RUN_CPU,      /* microseconds */
     METRIC_ENGINE_CALLS, /* result */
     METRIC_LOG_LINES,    /* level */
     METRIC_STARTED,      /* Unix seconds */
     METRIC_STARTED_BOOT, /* clock_boot_s then */
     METRIC_DISK_USED,    /* bytes of files and kept results */
     METRIC_CONVERSATIONS,
+    /* of all */
+    METRIC_CPU, /* microseconds; purpose (purpose.h) */
     /* of workers and hub */
     METRIC_REQUESTS,       /* route, outcome */
     METRIC_BYTES_RECEIVED, /* route */
@@ -37,13 +38,21 @@ enum metric_times { METRIC_QUEUE, METRIC_START, METRIC_RUN, METRIC_TOTAL, METRIC
 enum metrics_part { METRICS_BACK, METRICS_FRONT, METRICS_PARTS };
 
 /* Makes the memory, for this process and all that it forks; again: does nothing. This process
- * counts in METRICS_BACK. */
-void metrics_open(void);
+ * counts in METRICS_BACK. take_fd: of metrics_fd, to go on with what the program before this one
+ * has counted, if it counts the same; -1: none. */
+void metrics_open(int take_fd);
+/* The memory as a descriptor, to be closed before another program; -1: there is none. A process
+ * that has it reaches both parts, so those that are forked close it with metrics_close_fd. */
+int metrics_fd(void);
+void metrics_close_fd(void);
 /* From now on this process and its children reach that part only. */
 void metrics_enter(enum metrics_part part);
 
 /* From now on this process only reads, of both parts. */
 void metrics_read_only(void);
+
+/* Does what this process counts go anywhere? */
+bool metrics_are_counted(void);
 
 /* labels: name="value" pairs, separated by commas, as metrics_label makes them; "": none. Beyond a
  * bound, series are counted as one with the value "other". n may be 0: the series is written from
@@ -58,6 +67,10 @@ void metrics_label(struct buf *out, const char *name, const char *value);
 
 /* Everything counted so far, as Prometheus' text format 0.0.4. */
 void metrics_write(struct buf *out);
-/* One more family without labels, for numbers that are asked elsewhere. */
+/* One more family, for numbers that are asked elsewhere: its head, then each of its numbers; labels
+ * as for metrics_add. */
+void metrics_write_head(struct buf *out, const char *name, const char *type, const char *help);
+void metrics_write_number(struct buf *out, const char *name, const char *labels, double value);
+/* The same at once, of one without labels. */
 void metrics_write_one(struct buf *out, const char *name, const char *type, const char *help,
                        double value);

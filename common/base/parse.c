@@ -48,6 +48,11 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out)
     return 0;
 }
 
+int parse_leading_u64(const char *text, uint64_t *out)
+{
+    return take_digits(text, 10, out) ? 0 : -1;
+}
+
 int parse_mode(const char *text, unsigned *out)
 {
     uint64_t value;

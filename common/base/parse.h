@@ -10,6 +10,8 @@
 
 /* Decimal digits only, min <= value <= max. */
 int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* The decimal digits at the beginning of a text that the kernel wrote, whatever follows them. */
+int parse_leading_u64(const char *text, uint64_t *out);
 /* Octal digits ("0660" or "660"), at most 07777. */
 int parse_mode(const char *text, unsigned *out);
 /* "512", "64k", "256m", "1g" (powers of 1024, either case) into bytes. */

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
+#include "common/base/purpose.h"
 #include "common/jobs/job.h"
 #include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
@@ -24,7 +25,8 @@
 struct fork_plan {
     void (*body)(void *ctx);
     void *ctx;
-    int keep[KEEP_MAX];      /* -1: none */
+    int keep[KEEP_MAX]; /* -1: none */
+    enum purpose purpose;
     const char *helper_role; /* NULL: it outlives the main process */
 };
 
@@ -70,7 +72,9 @@ static pid_t fork_process(const struct spawner *s, const struct fork_plan *plan,
     else /* the terminal's Ctrl-C stops the server, but no run: its client still waits */
         sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+    purpose_set(plan->purpose);
     plan->body(plan->ctx);
+    purpose_count_end();
     _exit(0);
 }
 
@@ -163,7 +167,8 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
         const struct fork_plan plan = {.body = run_supervisor,
                                        .ctx = &start,
-                                       .keep = {start.channel = theirs, start.connection}};
+                                       .keep = {start.channel = theirs, start.connection},
+                                       .purpose = PURPOSE_SUPERVISOR};
 
         child->pid = fork_process(s, &plan, e);
         if (child->pid > 0)
@@ -193,7 +198,8 @@ int spawn_job(const struct spawner *s, const struct job_world *world, int fd, co
               int passed_fd, const char *tenant, struct err *e)
 {
     struct job_start start = {.world = world, .head = head, .fd = fd, .passed_fd = passed_fd};
-    const struct fork_plan plan = {.body = run_job, .ctx = &start, .keep = {fd, passed_fd}};
+    const struct fork_plan plan = {
+        .body = run_job, .ctx = &start, .keep = {fd, passed_fd}, .purpose = PURPOSE_JOB};
     pid_t pid = fork_process(s, &plan, e);
 
     if (pid < 0)
@@ -228,8 +234,11 @@ int helper_start(struct helper *h, const struct spawner *s, const struct helper_
     if (make_channel(&h->fd, &theirs, e) < 0)
         return -1;
     struct helper_start start = {.spawn = spawn, .fd = theirs};
-    const struct fork_plan plan = {
-        .body = run_helper, .ctx = &start, .keep = {theirs, -1}, .helper_role = spawn->role};
+    const struct fork_plan plan = {.body = run_helper,
+                                   .ctx = &start,
+                                   .keep = {theirs, -1},
+                                   .purpose = PURPOSE_HELPER,
+                                   .helper_role = spawn->role};
     pid_t pid = -1;
     if (!spawn->on_message ||
         loop_add(loop, &h->watch, h->fd, EPOLLIN, spawn->on_message, spawn->item, e) == 0)

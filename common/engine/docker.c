@@ -3,6 +3,7 @@
 #include "common/engine/docker_self.h"
 
 #include "common/base/mem.h"
+#include "common/engine/cgroup.h"
 
 #include <stdlib.h>
 
@@ -28,6 +29,18 @@ static int docker_preload(struct engine *engine, const char *names, struct err *
 static int docker_next(struct engine *engine, struct err *e)
 {
     return talk_next(&((struct docker *)engine)->container.talk, e);
+}
+
+static uint64_t docker_cpu_us(struct engine *engine)
+{
+    struct docker_container *container = &((struct docker *)engine)->container;
+    uint64_t us = 0;
+
+    if (!container->talk.stream)
+        return 0;
+    if (container->cpu_fd == 0)
+        container->cpu_fd = cgroup_open(CGROUP_ROOT, CGROUP_CPU_US, container->id);
+    return container->cpu_fd > 0 && cgroup_read(container->cpu_fd, CGROUP_CPU_US, &us) ? us : 0;
 }
 
 static void docker_finish(struct engine *engine)
@@ -88,6 +101,7 @@ static const struct engine_ops docker_ops = {
     .preload = docker_preload,
     .limit_cpu = docker_limit_cpu,
     .next = docker_next,
+    .cpu_us = docker_cpu_us,
     .finish = docker_finish,
     .facts = docker_facts,
     .exec = docker_exec,
@@ -99,6 +113,7 @@ static const struct engine_ops docker_ops = {
     .pause = docker_pause,
     .runners = docker_runners,
     .reap = docker_reap,
+    .memory = docker_memory,
     .watch = docker_watch,
     .watch_drain = docker_watch_drain,
     .free = docker_free,

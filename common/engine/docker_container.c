@@ -56,6 +56,9 @@ json_t *docker_container_inspect(struct docker *d, int timeout_ms, struct err *e
 void docker_container_clear(struct docker_container *container)
 {
     talk_clear(&container->talk);
+    if (container->cpu_fd > 0)
+        auto_close_fd(&container->cpu_fd);
+    container->cpu_fd = 0;
     free(TAKE_PTR(container->image));
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/engine/cgroup.h"
 #include "common/engine/docker_config.h"
 #include "common/engine/docker_self.h"
 #include "common/rpc/json.h"
@@ -166,6 +167,8 @@ int docker_runners(struct engine *engine, const char *allow, struct engine_runne
 
 /* ---- containers ---- */
 
+#define MEMORY_MS 1000 /* the status waits for it */
+
 bool reap_read(const json_t *container, const char *instance, const char **out_run_id,
                int64_t *out_deadline)
 {
@@ -198,7 +201,7 @@ static int list_path(const char *instance, struct buf *out, struct err *e)
     return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the instance's name is too long");
 }
 
-static json_t *list(struct docker *d, const char *instance, struct err *e)
+static json_t *list(struct docker *d, const char *instance, int timeout_ms, struct err *e)
 {
     AUTO_BUF struct buf path = BUF_INIT(16384);
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_LARGE_REPLY);
@@ -207,7 +210,7 @@ static json_t *list(struct docker *d, const char *instance, struct err *e)
 
     if (list_path(instance, &path, e) < 0)
         return NULL;
-    status = docker_http_call(d->http, "GET", buf_str(&path), NULL, DOCKER_QUESTION_MS, &reply, e);
+    status = docker_http_call(d->http, "GET", buf_str(&path), NULL, timeout_ms, &reply, e);
     if (docker_http_check(status, reply.data, reply.len, e) < 0)
         return NULL;
     containers = json_parse(buf_str(&reply), reply.len, JSON_MAX_DEPTH, e);
@@ -221,7 +224,7 @@ int docker_reap(struct engine *engine, const char *instance,
                 size_t *seen, struct err *e)
 {
     struct docker *d = (struct docker *)engine;
-    json_auto_t *containers = list(d, instance, e);
+    json_auto_t *containers = list(d, instance, DOCKER_QUESTION_MS, e);
     int removed = 0, failed = 0;
     size_t i;
     const json_t *item;
@@ -245,4 +248,29 @@ int docker_reap(struct engine *engine, const char *instance,
         removed += gone > 0;
     }
     return failed ? -1 : removed;
+}
+
+int docker_memory(struct engine *engine, const char *instance,
+                  void (*tell)(void *ctx, const char *run_id, uint64_t bytes), void *ctx,
+                  struct err *e)
+{
+    json_auto_t *containers = list((struct docker *)engine, instance, MEMORY_MS, e);
+    size_t i;
+    const json_t *item;
+
+    if (!containers)
+        return -1;
+    json_array_foreach(containers, i, item)
+    {
+        const char *id = json_get_string(item, "Id"), *run_id;
+        int64_t deadline;
+        uint64_t bytes;
+
+        if (!container_id_ok(id) || !reap_read(item, instance, &run_id, &deadline))
+            continue;
+        AUTO_FD int fd = cgroup_open(CGROUP_ROOT, CGROUP_MEMORY, id);
+        if (fd >= 0 && cgroup_read(fd, CGROUP_MEMORY, &bytes))
+            tell(ctx, run_id, bytes);
+    }
+    return 0;
 }

@@ -92,6 +92,7 @@ struct docker_container {
                     the container, so removal never needs a reply */
     char *image; /* for errors */
     char id[65];
+    int cpu_fd;       /* of its cgroup; 0: not looked for, -1: there is none */
     bool psandbox;    /* its spec's */
     struct talk talk; /* talk.stream is NULL unless it is started and usable */
 };
@@ -122,6 +123,9 @@ int docker_pause(struct engine *engine, bool pause, struct err *e);
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *e);
+int docker_memory(struct engine *engine, const char *instance,
+                  void (*tell)(void *ctx, const char *run_id, uint64_t bytes), void *ctx,
+                  struct err *e);
 int docker_runners(struct engine *engine, const char *allow, struct engine_runners *out,
                    struct err *e);
 

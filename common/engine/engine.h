@@ -191,6 +191,9 @@ struct engine_ops {
      * to be. Then a TIER is due again. -1 of next: there is no container that a run's report has
      * left; of read then: ERR_REFUSED it is not as it was, in the entry program's words. */
     int (*next)(struct engine *, struct err *);
+    /* Processor time of all that has run in the container; 0: it cannot be seen from here, or the
+     * container has ended. Without the engine, in microseconds. */
+    uint64_t (*cpu_us)(struct engine *);
     /* Removes the container, if there is one. */
     void (*finish)(struct engine *);
     /* What its calls have found out; all zero as long as no call has been made. Borrowed. */
@@ -227,6 +230,11 @@ struct engine_ops {
     int (*reap)(struct engine *, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
                 size_t *seen, struct err *);
+    /* Tells of each of the instance's containers how much memory the kernel charges to it, as far
+     * as that can be seen from here; run_id as for reap. */
+    int (*memory)(struct engine *, const char *instance,
+                  void (*tell)(void *ctx, const char *run_id, uint64_t bytes), void *ctx,
+                  struct err *);
     /* A descriptor that is readable when images came or went, until watch_drain; that returns
      * false when the stream has ended and a new one is needed. */
     int (*watch)(struct engine *, struct err *);

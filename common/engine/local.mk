@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libengine.a
 libengine_a_SOURCES = \
+	common/engine/cgroup.c common/engine/cgroup.h \
 	common/engine/docker.c \
 	common/engine/docker_config.c common/engine/docker_config.h \
 	common/engine/docker_container.c \
@@ -17,6 +18,7 @@ libengine_a_SOURCES = \
 if HAVE_CMOCKA
 check_PROGRAMS += \
 	tests/unit/engine/test_calls \
+	tests/unit/engine/test_cgroup \
 	tests/unit/engine/test_config \
 	tests/unit/engine/test_docker \
 	tests/unit/engine/test_entry \

@@ -93,5 +93,8 @@ json_t *job_psandbox_logs(struct job *job, struct err *e);
 json_t *job_psandbox_status(struct job *job, struct err *e);
 json_t *job_ready(struct job *job, struct err *e);
 json_t *job_status(struct job *job, struct err *e);
+/* What the server and its containers take now, by purpose (purpose.h): {"run": bytes, …}, without
+ * what cannot be seen from here. New reference. */
+json_t *job_memory_new(const struct job_world *world);
 /* "runners", which the main process calls. */
 json_t *job_runners(const struct runners *runners, struct err *e);

@@ -313,5 +313,6 @@ json_t *job_status(struct job *job, struct err *e)
                   (json_int_t)children_count(world->children, is_psandbox, NULL), "engineApi",
                   world->runners->facts.version, "limits", "hold", world->runners->limits_hold,
                   "lastError", *no_limits ? no_limits : NULL));
+    json_object_set_new(status, "memory", job_memory_new(world));
     return status;
 }

@@ -7,6 +7,7 @@ libjobs_a_SOURCES = \
 	common/jobs/job_links.c \
 	common/jobs/job_list.c \
 	common/jobs/job_main.c \
+	common/jobs/job_memory.c \
 	common/jobs/job_runs.c
 
 if HAVE_CMOCKA

@@ -106,7 +106,8 @@ static void count_run(const struct awaited_run *run, const json_t *result, const
     metrics_add(METRIC_TENANT_RUNS, buf_str(&tenant), 1);
     if (!result)
         return;
-    metrics_add(METRIC_RUN_CPU, "", 1000 * (uint64_t)json_get_integer(result, "cpuMs", 0));
+    if (run->in->cpu_us == 0) /* its cgroup cannot be seen from here */
+        purpose_add_cpu(PURPOSE_RUN, 1000 * (uint64_t)json_get_integer(result, "cpuMs", 0));
     metrics_observe(METRIC_QUEUE, queue_ms);
     if (run->began_ms)
         metrics_observe(METRIC_START, run->began_ms - run->came_ms);

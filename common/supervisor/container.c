@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/base/metrics.h"
 #include "common/records/run_lock.h"
 
 #include <errno.h>
@@ -13,12 +14,35 @@
 #include <string.h>
 
 #define DRAIN_MS       (3 * WAITER_TIMEOUT_MS)
-#define EVENTS_AT_ONCE 256 /* of the engine; then the loop looks at the others */
+#define COUNT_MS       1000 /* between readings of what a container uses */
+#define EVENTS_AT_ONCE 256  /* of the engine; then the loop looks at the others */
+
+/* ---- processor time ---- */
+
+static void count_cpu(struct container *c)
+{
+    uint64_t us = c->started && metrics_are_counted() ? c->engine->ops->cpu_us(c->engine) : 0;
+
+    if (us > c->cpu_us) {
+        purpose_add_cpu(c->purpose, us - c->cpu_us);
+        c->cpu_us = us;
+    }
+    purpose_count();
+    c->count_at = deadline_in_ms(COUNT_MS);
+}
+
+void container_use_for(struct container *c, enum purpose purpose)
+{
+    count_cpu(c);
+    c->purpose = purpose;
+}
 
 /* ---- the loop ---- */
 
 static void container_tend(struct container *c)
 {
+    if (deadline_passed(c->count_at))
+        count_cpu(c);
     channel_ring_at(&c->channel, c->ops->tend(c));
 }
 
@@ -142,6 +166,8 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
     spec->limits = config->container;
     if (spec->network == NETWORK_PUBLIC)
         spec->dns = config->network_dns;
+    c->cpu_us = 0;
+    c->purpose = spec->psandbox ? PURPOSE_SANDBOX : PURPOSE_START;
     c->started = c->engine->ops->start(c->engine, spec, &c->attend,
                                        deadline_in_ms(CONTAINER_START_MS), e) == 0;
     return c->started ? 0 : -1;
@@ -149,6 +175,7 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
 
 void container_finish(struct container *c)
 {
+    count_cpu(c);
     c->started = c->unread = false;
     c->engine->ops->finish(c->engine);
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "common/base/purpose.h"
 #include "common/engine/engine.h"
 #include "common/supervisor/channel.h"
 #include "common/supervisor/disk_watch.h"
@@ -35,6 +36,9 @@ struct container {
     struct channel channel;
     struct waiters waiters;
     struct disk_watch disk;
+    enum purpose purpose; /* of the processor time that the container uses now */
+    uint64_t cpu_us;      /* of it, counted; 0: none could be seen */
+    struct deadline count_at;
     bool started; /* there is a container that can be used */
     bool unread;  /* the engine may have more to report */
     bool stop;    /* the supervisor is to end, and its container */
@@ -59,6 +63,8 @@ void container_drain(struct container *c);
  * its /data. */
 int container_start(struct container *c, struct sandbox_owner owner, struct engine_spec *spec,
                     struct err *e);
+/* What it has used by now counts as before, what it uses from now on as purpose. */
+void container_use_for(struct container *c, enum purpose purpose);
 /* Removes it, if there is one. */
 void container_finish(struct container *c);
 /* Logs why what ("run", "sandbox") with that id did not start, unless that is its caller's error.

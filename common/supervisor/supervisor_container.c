@@ -210,6 +210,7 @@ static int run_to_end(struct supervisor *s, struct call *run, const struct engin
     run->lost = (struct err)ERR_INIT;
     run->phase = CALL_RUNNING;
     container_read(&s->base); /* if it has ended by now, another may still take its place */
+    container_use_for(&s->base, PURPOSE_RUN);
     run->run.outcome = (struct engine_outcome){.started_us = clock_mono_us()};
     if (s->base.started && engine->ops->exec(engine, program, &id, e) < 0) {
         container_finish(&s->base);
@@ -267,6 +268,7 @@ void pool_container_tell_waiting(struct supervisor *s)
 void warm_on_tier(struct supervisor *s, const struct engine_wait *wait)
 {
     s->wait = *wait;
+    container_use_for(&s->base, s->base.purpose == PURPOSE_START ? PURPOSE_LOAD : s->base.purpose);
     /* A reading above its limit is not of its own cgroup. */
     if (s->wait.memory_bytes > s->base.start->config->container.memory_bytes)
         s->wait.memory_bytes = 0;

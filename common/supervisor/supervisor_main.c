@@ -77,7 +77,7 @@ static void on_output(struct supervisor *s, uint32_t id, enum engine_stream stre
         call_kill(s, call, KILLED_BY_OUTPUT);
 }
 
-static void run_ended(struct call *run, const struct engine_outcome *o)
+static void run_ended(struct supervisor *s, struct call *run, const struct engine_outcome *o)
 {
     const struct engine_outcome begun = run->run.outcome;
 
@@ -85,6 +85,7 @@ static void run_ended(struct call *run, const struct engine_outcome *o)
     run->run.outcome.warm = begun.warm;
     run->run.outcome.started_us = begun.started_us;
     run->phase = CALL_AFTER;
+    container_use_for(&s->base, PURPOSE_WIPE);
 }
 
 static void on_ended(struct supervisor *s, const struct engine_event *ev)
@@ -99,7 +100,7 @@ static void on_ended(struct supervisor *s, const struct engine_event *ev)
     o.started_us = call ? call->began_us : 0;
     o.ended_us = clock_mono_us();
     if (call && call->row->op == OP_RUN)
-        run_ended(call, &o);
+        run_ended(s, call, &o);
     else if (ev->id == s->session.id)
         psandbox_interpreter_ended(s, &o);
     else if (call)

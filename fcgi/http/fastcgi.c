@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/base/purpose.h"
 #include "common/protocol/client_call.h"
 #include "fcgi/process/resources.h"
 
@@ -144,6 +145,7 @@ int fastcgi_loop(int listen_fd, const struct call_place *place, fastcgi_server *
             break; /* the queue is empty */
         else if (on_accept_error(-rc, e) < 0)
             return -1;
+        purpose_count();
     }
     return 0;
 }

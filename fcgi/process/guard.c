@@ -46,8 +46,9 @@ struct guard {
     struct account workers;
     struct server_sockets sockets;
     int sessions_fd, oauth_fd, signal_fd;
-    sigset_t mask; /* of the children */
-    pid_t master;  /* 0: none runs */
+    int metrics_fd; /* of the program before; -1: none */
+    sigset_t mask;  /* of the children */
+    pid_t master;   /* 0: none runs */
     int64_t started_ms;
     struct deadline start_at; /* without a master */
     bool can_start;           /* the settings and sockets are usable */
@@ -73,6 +74,8 @@ static void take_pair(struct guard *g, const char *name, int value)
         g->master = value;
     else if (strcmp(name, "old") == 0)
         add_old(g, value);
+    else if (strcmp(name, "counts") == 0 && fcntl(value, F_SETFD, FD_CLOEXEC) == 0)
+        g->metrics_fd = value;
     for (size_t i = 0; i < N_SOCKETS; i++) {
         if (strcmp(name, "handed") == 0 && value == g->sockets.fds[i])
             g->sockets.handed[i] = true;
@@ -115,6 +118,8 @@ static void handover_give(const struct guard *g)
                 buf_addf(&words, " handed=%d", g->sockets.fds[i]);
             fcntl(g->sockets.fds[i], F_SETFD, 0);
         }
+    if (metrics_fd() >= 0 && fcntl(metrics_fd(), F_SETFD, 0) == 0)
+        buf_addf(&words, " counts=%d", metrics_fd());
     setenv(HANDOVER, buf_str(&words), 1);
 }
 
@@ -124,6 +129,8 @@ static void handover_undo(const struct guard *g)
     for (size_t i = 0; i < N_SOCKETS; i++)
         if (g->sockets.fds[i] >= 0)
             fcntl(g->sockets.fds[i], F_SETFD, FD_CLOEXEC);
+    if (metrics_fd() >= 0)
+        fcntl(metrics_fd(), F_SETFD, FD_CLOEXEC);
     unsetenv(HANDOVER);
 }
 
@@ -219,6 +226,7 @@ static void master_start(struct guard *g)
 
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGHUP); /* runs and sandboxes outlive a guard that is killed */
+        metrics_close_fd();
         if (getppid() == guard)
             master_run(&config);
         _exit(0);
@@ -440,6 +448,7 @@ int serve_run(const char *config_path)
                       .sessions_fd = -1,
                       .oauth_fd = -1,
                       .signal_fd = -1,
+                      .metrics_fd = -1,
                       .start_at = deadline_in_ms(0)};
 
     handover_take(&g); /* before the settings, which refuse an unknown name */
@@ -451,10 +460,12 @@ int serve_run(const char *config_path)
     }
     log_setup((enum log_level)g.settings->log_level, "guard");
     log_set_format((enum log_format)g.settings->log_format);
-    metrics_open();
+    metrics_open(g.metrics_fd);
     log_share();
-    metrics_set(METRIC_STARTED, (uint64_t)clock_unix_s());
-    metrics_set(METRIC_STARTED_BOOT, (uint64_t)clock_boot_s());
+    if (metrics_get(METRIC_STARTED) == 0) { /* else it is a reload */
+        metrics_set(METRIC_STARTED, (uint64_t)clock_unix_s());
+        metrics_set(METRIC_STARTED_BOOT, (uint64_t)clock_boot_s());
+    }
     g.can_start = open_signals(&g, &e) == 0 && guard_open(&g, &e) == 0;
     if (g.master)
         take_over(&g, &e);

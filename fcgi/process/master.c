@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/metrics.h"
+#include "common/base/purpose.h"
 #include "common/protocol/client_call.h"
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
@@ -39,6 +40,8 @@
 enum role { ROLE_BROKER, ROLE_WORKER, ROLE_HUB, ROLE_METRICS, ROLE_JUDGE, ROLE_OAUTH };
 
 static const char *const role_names[] = {"broker", "worker", "hub", "metrics", "judge", "oauth"};
+static const enum purpose purposes[] = {PURPOSE_BROKER,  PURPOSE_WORKER, PURPOSE_HUB,
+                                        PURPOSE_METRICS, PURPOSE_OAUTH,  PURPOSE_OAUTH};
 
 /* The other sockets are closed: a worker could take connections of others from them. */
 #define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT | 1u << SOCKET_ASKS_OUT)
@@ -186,6 +189,7 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
         log_unshare();
     if (slot->role != ROLE_METRICS)
         metrics_enter(slot->role == ROLE_BROKER ? METRICS_BACK : METRICS_FRONT);
+    purpose_set(purposes[slot->role]);
     int result = role_main(m, slot, &e);
     if (result < 0)
         log_error("%s", e.text);
@@ -436,6 +440,7 @@ static void master_tick(struct master *m)
         next = deadline_min(next, look_at_tokens(m));
     struct pollfd p[] = {{.fd = m->signal_fd, .events = POLLIN},
                          {.fd = m->wake_fd, .events = POLLIN}};
+    purpose_count();
     if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) > 0 && p[0].revents)
         on_signal(m);
     eventfd_read(m->wake_fd, &ignored);
@@ -463,6 +468,7 @@ void master_run(const struct master_config *config)
     struct err e = ERR_INIT;
 
     log_set_role("master");
+    purpose_set(PURPOSE_MASTER);
     if (m.settings->auth == SETTINGS_AUTH_TOKEN &&
         !(m.tokens = token_table_new(m.settings->tokens_file, m.settings->api_token, &e))) {
         log_error("SANDCGI_TOKENS_FILE: %s", e.text);

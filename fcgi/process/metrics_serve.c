@@ -64,6 +64,23 @@ static const json_t *member_at(const json_t *object, const char *path)
     return object;
 }
 
+/* What status tells of memory, by purpose. */
+static void write_memory(const json_t *memory, struct buf *out)
+{
+    char labels[64];
+    const char *purpose;
+    const json_t *bytes;
+
+    metrics_write_head(out, "memory_bytes", "gauge",
+                       "Memory of containers (with their page cache) and of the server's "
+                       "processes (shared pages in parts), by purpose.");
+    json_object_foreach((json_t *)(uintptr_t)memory, purpose, bytes)
+    {
+        snprintf(labels, sizeof labels, "purpose=\"%s\"", purpose);
+        metrics_write_number(out, "memory_bytes", labels, (double)json_integer_value(bytes));
+    }
+}
+
 static void write_status(const struct settings *s, struct buf *out)
 {
     const struct broker_client client = {
@@ -85,6 +102,7 @@ static void write_status(const struct settings *s, struct buf *out)
             metrics_write_one(out, status_metrics[i].name, "gauge", status_metrics[i].help,
                               (double)json_integer_value(number));
     }
+    write_memory(json_object_get(status, "memory"), out);
 }
 
 static void write_workers(const struct call_place *place, struct buf *out)

@@ -104,6 +104,21 @@ static void add_server(const json_t *status, struct buf *out)
     buf_add_char(out, '\n');
 }
 
+/* What all of it takes now, the engine and the web server apart. */
+static void add_memory(const json_t *memory, struct buf *out)
+{
+    const char *purpose, *before = "         in use: ";
+    const json_t *bytes;
+
+    json_object_foreach((json_t *)(uintptr_t)memory, purpose, bytes)
+    {
+        buf_addf(out, "%s%s %lld", before, purpose, (long long)json_integer_value(bytes) / MIB);
+        before = ", ";
+    }
+    if (json_object_size(memory) > 0)
+        buf_add_str(out, " MB\n");
+}
+
 static void add_disk(const json_t *status, struct buf *out)
 {
     const json_t *disk = json_object_get(status, "disk");
@@ -163,9 +178,9 @@ void status_format(const json_t *status, struct buf *out)
     if (json_is_true(json_object_get(pool, "reuse")))
         add_line(out, pool, ", {doubted} containers could not be wiped\n");
     add_warm(pool, out);
-    add_line(out, pool,
-             "memory   {usedBytes:MB} of {budgetBytes:MB} MB for warm containers\n"
-             "starts   {starting} in progress, at most {startsMax}\n");
+    add_line(out, pool, "memory   {usedBytes:MB} of {budgetBytes:MB} MB for warm containers\n");
+    add_memory(json_object_get(status, "memory"), out);
+    add_line(out, pool, "starts   {starting} in progress, at most {startsMax}\n");
     add_disk(status, out);
     add_errors(json_object_get(status, "lastErrors"), out);
 }

@@ -153,7 +153,7 @@ stray_processes()
         { read -r name <"$proc/comm"; } 2>/dev/null || continue
         if [[ $name == nginx && $nginx_runs == no ]]; then
             find "$proc/fd" -lname "$log_dir/nginx-error.log" -print -quit 2>/dev/null | grep -q . || continue
-        elif [[ $name == sandcgi && $sandcgi_runs == no ]]; then
+        elif [[ $name == sandcgi* && $sandcgi_runs == no ]]; then
             tr '\0' ' ' <"$proc/cmdline" 2>/dev/null | grep -qF -- "$binary serve --config $env_file " || continue
         else
             continue

@@ -71,6 +71,7 @@ MODULES = (
     "local",
     "crowds",
     "operators",
+    "monitoring",
     "backup",
     "logs",
     "memory",

@@ -9,9 +9,8 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.parse
-import urllib.request
 
+import monitoring
 import procs
 import sites
 from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
@@ -214,8 +213,6 @@ def _():
         process.terminate()
 
 
-# ---- metrics ----
-
 @test("the version is one everywhere: --version, server/discover, initialize, status and metrics")
 def _():
     address = f"127.0.0.1:{sites.free_port()}"
@@ -225,129 +222,8 @@ def _():
     discovered = client.modern("server/discover", {}).messages()[-1]["result"]
     legacy = client.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}).json()["result"]
     told = {"server/discover": discovered["_meta"]["io.modelcontextprotocol/serverInfo"]["version"], "initialize": legacy["serverInfo"]["version"],
-            "status": json.loads(_command(site, "status", "--json")[1])["version"], "metrics": version if f'sandcgi_build_info{{version="{version}"}}' in _metrics(address)[1] else None}
+            "status": json.loads(_command(site, "status", "--json")[1])["version"], "metrics": version if f'sandcgi_build_info{{version="{version}"}}' in monitoring.read(address)[1] else None}
     equal(told, dict.fromkeys(told, version))
-
-
-SAMPLE = re.compile(r'(sandcgi_[a-z_]+)((?:\{(?:[a-z_]+="[^"\\\n]*",?)+\})?) (\d+(?:\.\d+)?)$')
-
-
-def _metrics(address):
-    """{name with labels: number}, of a text that keeps to the format."""
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
-        equal(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
-        text = answer.read().decode()
-    check(text.endswith("\n"), "no newline at the end")
-    kinds, found = {}, {}
-    for line in text.splitlines():
-        words = line.split(" ", 3)
-        if line.startswith("# TYPE "):
-            check(words[2] not in kinds, f"{words[2]} comes twice")
-            kinds[words[2]] = words[3]
-        elif not line.startswith("# HELP "):
-            sample = SAMPLE.match(line)
-            check(sample, line)
-            name = sample.group(1)
-            family = name if name in kinds else re.sub("_(bucket|sum|count)$", "", name)
-            check(family in kinds and sample.group(1) + sample.group(2) not in found, line)
-            found[sample.group(1) + sample.group(2)] = float(sample.group(3))
-    return text, found
-
-
-@test("/metrics counts runs, requests, engine calls and times, in Prometheus' format, and is reached on its own address only")
-def _():
-    address = f"127.0.0.1:{sites.free_port()}"
-    site = sites.own({"SANDCGI_METRICS": address})
-    client = sites.new_conversation(site.client())
-    for code in "true", "exit 3":
-        client.run(code, "bash")
-
-    def counted():
-        return _metrics(address)[1].get('sandcgi_runs_total{language="bash",status="error"}') == 1
-    wait_until(counted, 5, "the second run is counted")
-    text, found = _metrics(address)
-    tenant = hashlib.sha256(b"default").hexdigest()[:8]
-    for name, value in (('sandcgi_runs_total{language="bash",status="ok"}', 1), (f'sandcgi_tenant_runs_total{{tenant="{tenant}"}}', 2),
-                        ("sandcgi_up", 1), ("sandcgi_engine_up", 1), ("sandcgi_runs_running", 0), ('sandcgi_run_containers_total{kind="cold"}', 2),
-                        ('sandcgi_requests_total{route="tools/call",outcome="ok"}', 2), ("sandcgi_run_total_seconds_count", 2),
-                        ('sandcgi_run_total_seconds_bucket{le="+Inf"}', 2), ("sandcgi_runs_max", 16)):
-        equal(found.get(name), value, name)
-    for name in ("sandcgi_workers", 'sandcgi_engine_calls_total{result="ok"}', 'sandcgi_response_bytes_total{route="tools/call"}', "sandcgi_disk_size_bytes",
-                 "sandcgi_run_total_seconds_sum"):
-        check(found.get(name, 0) > 0, name)
-    for secret in (site.token, site.settings["FILE_SECRET"], "default", client.conversation):
-        check(secret not in text, f"{secret} is in the metrics")
-    equal(client.http("GET", "/metrics", b"", {}).status, 404)
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
-    equal((done.returncode, done.stdout + done.stderr), (0, ""))
-    site.reload()
-    wait_until(counted, 5, "the numbers outlive a reload")
-    equal(_command(site, "check", settings={"SANDCGI_METRICS": "0.0.0.0:9464"})[0], 1)
-
-
-@test("the alert rules are valid, and rules and dashboard name only metrics that there are")
-def _():
-    folder = f"{TOP}/fcgi/monitoring"
-    done = subprocess.run(["promtool", "check", "rules", f"{folder}/alerts.yml"], capture_output=True, text=True, check=False)
-    equal(done.returncode, 0, done.stdout + done.stderr)
-    with open(f"{folder}/alerts.yml", encoding="utf-8") as rules, open(f"{folder}/dashboard.json", encoding="utf-8") as dashboard:
-        text = rules.read() + dashboard.read()
-    json.loads(text[text.index("\n{") + 1:])
-    source = ""
-    for name in ("common/base/metrics.c", "fcgi/process/metrics_serve.c"):
-        with open(f"{TOP}/{name}", encoding="utf-8") as file:
-            source += file.read()
-    for name in set(re.findall(r"sandcgi_([a-z_]+)", text)):
-        check(f'"{re.sub("_(bucket|count|sum)$", "", name)}"' in source, f"there is no sandcgi_{name}")
-
-
-class _Prometheus:
-    """Scrapes a server every half second."""
-
-    def __init__(self, address):
-        if not shutil.which("prometheus"):
-            raise Skip("prometheus is not installed")
-        folder, self.address = new_folder("prometheus"), f"127.0.0.1:{sites.free_port()}"
-        with open(f"{folder}/prometheus.yml", "w", encoding="utf-8") as file:
-            json.dump({"global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
-                       "scrape_configs": [{"job_name": "sandcgi", "static_configs": [{"targets": [address]}]}]}, file)
-        with open(f"{folder}/log", "wb") as log:
-            process = subprocess.Popen([*sites.DIE_WITH_US, "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
-                                        f"--web.listen-address={self.address}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        at_test_end(procs.end, process)
-        wait_until(self._is_ready, 20, "prometheus is ready")
-
-    def _is_ready(self):
-        try:
-            with urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=5) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
-
-    def values(self, expression):
-        """The numbers that are the expression's value now, without those that are none."""
-        url = f"http://{self.address}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            found = json.load(answer)["data"]["result"]
-        return [one["value"][1] for one in found if one["value"][1] != "NaN"]
-
-
-@test("Prometheus scrapes a server that works, and each expression of the dashboard has a value", timeout=120)
-def _():
-    address = f"127.0.0.1:{sites.free_port()}"
-    site = sites.own({"SANDCGI_METRICS": address, "SANDBOX_WARM": "bash=1"})
-    prometheus = _Prometheus(address)
-    with open(f"{TOP}/fcgi/monitoring/dashboard.json", encoding="utf-8") as file:
-        empty = {(panel["title"], target["expr"]) for panel in json.load(file)["panels"] for target in panel["targets"]}
-    check(len(empty) > 30, "expressions")
-    client = sites.new_conversation(site.client())
-    end = time.monotonic() + 30
-    while empty and time.monotonic() < end:
-        client.run("true", "bash")
-        client.run("exit 3", "python")
-        filled = [(re.sub(r"\$__rate_interval", "5s", expression).replace("$job", ".*"), (title, expression)) for title, expression in empty]
-        empty -= {name for expression, name in filled if prometheus.values(expression)}
-    equal(sorted(empty), [], "panels without a value")
 
 
 # ---- limits ----

@@ -425,6 +425,12 @@ static int container_read(struct engine *engine, struct engine_event *out, struc
     return 0;
 }
 
+static uint64_t container_cpu_us(struct engine *engine)
+{
+    (void)engine;
+    return 0;
+}
+
 static void container_finish(struct engine *engine)
 {
     container_clear((struct container *)engine);
@@ -446,6 +452,7 @@ static const struct engine_ops container_ops = {
     .preload = container_preload,
     .limit_cpu = container_limit_cpu,
     .next = container_next,
+    .cpu_us = container_cpu_us,
     .finish = container_finish,
     .free = container_free,
 };

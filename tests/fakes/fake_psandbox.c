@@ -117,6 +117,12 @@ static void end_command(struct command *c)
     c->id = 0;
 }
 
+static uint64_t container_cpu_us(struct engine *engine)
+{
+    (void)engine;
+    return 0;
+}
+
 static void container_finish(struct engine *engine)
 {
     struct fake *b = (struct fake *)engine;
@@ -395,6 +401,7 @@ static void container_free(struct engine *engine)
 static const struct engine_ops container_ops = {
     .start = container_start,
     .fd = container_fd,
+    .cpu_us = container_cpu_us,
     .finish = container_finish,
     .exec = container_exec,
     .read = container_read,

@@ -1,13 +1,18 @@
 #include "config.h"
 
+#include "common/base/auto.h"
 #include "common/base/metrics.h"
 #include "tests/unit/unit.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TEXT_MAX (1 << 20)
+
+static const char *program; /* this one */
 
 static void written(struct buf *out)
 {
@@ -19,7 +24,7 @@ static void written(struct buf *out)
 static int setup(void **state)
 {
     (void)state;
-    metrics_open();
+    metrics_open(-1);
     return 0;
 }
 
@@ -91,12 +96,53 @@ static void labels_are_bounded_in_number_and_form(void **state)
     assert_contains(buf_str(&text), "{route=\"tools/list\",outcome=\"ok\"} 2\n");
 }
 
-int main(void)
+/* What the program that follows reads, when it counts the same. */
+static void numbers_outlive_the_program(void **state)
 {
+    (void)state;
+    AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
+    char command[64], line[128] = "";
+
+    metrics_set(METRIC_STARTED, 1700000000);
+    assert_true(metrics_fd() >= 0);
+    for (int same = 0; same < 2; same++) {
+        AUTO_FD int fd = dup(metrics_fd());
+        uint64_t layout;
+
+        assert_int_equal(pread(fd, &layout, sizeof layout, 0), sizeof layout);
+        layout += same ? 0 : 1;
+        assert_int_equal(pwrite(fd, &layout, sizeof layout, 0), sizeof layout);
+        snprintf(command, sizeof command, "exec %s %d", program, fd);
+        FILE *answer = popen(command, "re");
+        assert_non_null(answer);
+        assert_non_null(fgets(line, sizeof line, answer));
+        assert_string_equal(line, same ? "1700000000\n" : "0\n");
+        assert_int_equal(pclose(answer), 0);
+        layout -= same ? 0 : 1;
+        assert_int_equal(pwrite(fd, &layout, sizeof layout, 0), sizeof layout);
+    }
+    metrics_close_fd();
+    assert_int_equal(metrics_fd(), -1);
+}
+
+/* argv[1]: the memory of the program before. */
+static int follow(const char *fd)
+{
+    metrics_open(atoi(fd));
+    printf("%" PRIu64 "\n", metrics_get(METRIC_STARTED));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return follow(argv[1]);
+    program = argv[0];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_counted_before_the_memory_is_there),
         cmocka_unit_test_setup(what_children_count_is_added_up, setup),
         cmocka_unit_test_setup(labels_are_bounded_in_number_and_form, setup),
+        cmocka_unit_test_setup(numbers_outlive_the_program, setup),
     };
     return RUN_TESTS(tests);
 }

@@ -262,9 +262,9 @@ derive_judge()
 {
     local word path locations=''
     value[JUDGE_BACKEND]=${value[JUDGE]:-${value[BACKEND]}}
-    value[JUDGE_LINES]='# Static tokens alone: JUDGE is empty.
-set $sandcgi_jwt "";
-set $sandcgi_jwt_end "";'
+    value[JUDGE_LINES]="# Static tokens alone: JUDGE is empty.
+set \$sandcgi_jwt \"\";
+set \$sandcgi_jwt_end \"\";"
     value[CHALLENGE_REST]='' value[METADATA_LOCATIONS]='' value[JUDGED_CACHE]=''
     value[JUDGED_LINES]='    fastcgi_cache off;'
     [[ -n ${value[JUDGE]} ]] || return 0

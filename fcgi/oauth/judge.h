@@ -29,7 +29,8 @@ struct judge *judge_new(const struct settings *s, int state_fd, const char *clie
                         void (*changed)(void *ctx), void *ctx, struct err *e);
 void judge_free(struct judge *j);
 
-/* *out_until_s (of a good one; Unix): how long that counts at most. first: not a try after JUDGED_LATER, so that no question is asked twice for one call. */
+/* *out_until_s (of a good one; Unix): how long that counts at most. first: not a try after
+ * JUDGED_LATER, so that no question is asked twice for one call. */
 enum judged judge_token(struct judge *j, const char *token, const uint8_t digest[CRYPTO_SHA256_LEN],
                         bool first, char text[VERDICT_TEXT_MAX], int64_t *out_until_s);
 

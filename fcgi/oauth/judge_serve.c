@@ -30,7 +30,7 @@
 #define CLIENT_MAX   1024
 #define KEEP_CONN    1
 #define ANSWER_BYTES 1024
-#define KEPT_S       5 /* nginx keeps an answer so long: a revoked token is seen then */
+#define KEPT_S       5        /* nginx keeps an answer so long: a revoked token is seen then */
 #define FOLDER_NAME  ".oauth" /* of our own authorization server, below SANDBOX_ROOT */
 
 struct conn {

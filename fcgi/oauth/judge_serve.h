@@ -5,8 +5,8 @@
  *
  * A question is a FastCGI request with HTTP_AUTHORIZATION; its connection may be kept. The answer
  * is 204 with Sandcgi-Row ("TENANT SCOPES", and perhaps a section of limits) and Sandcgi-Mark (MD5
- * of the token, base64url), or 401 with Sandcgi-Fault, the reason. X-Accel-Expires says for how many
- * seconds nginx may keep it.
+ * of the token, base64url), or 401 with Sandcgi-Fault, the reason. X-Accel-Expires says for how
+ * many seconds nginx may keep it.
  */
 #pragma once
 

@@ -42,6 +42,8 @@ WITHOUT_FIXTURES = {
 }
 RUNS = []
 STEPS = {"clients.mjs": 12, "analysis.mjs": 8, "desktop.mjs": 5, "oauth.mjs": 6}
+LOGINS = {"suite": ("the suite's scenarios of authorization servers pass", 1), "remote": ("mcp-remote logs in, and again without a browser", 2),
+          "inspector": ("the Inspector logs in, and again without a browser", 2)}
 
 
 def once(function):
@@ -110,10 +112,10 @@ def _():
 
 # ---- the SDKs' clients ----
 
-def run_client(options, script="clients.mjs", site=None):
+def run_client(options, script="clients.mjs", site=None, steps_wanted=None):
     site = site or served(False)
     options = {"folder": os.environ["NODE_FOLDER"]} | options
-    environment = os.environ | {"NODE_EXTRA_CA_CERTS": sites.certificate()[0]}
+    environment = os.environ | {"NODE_EXTRA_CA_CERTS": sites.certificate()[0], "HOME": new_folder("home")}
     done = subprocess.run([os.environ["NODE"], os.path.join(house.HERE, script), json.dumps(options)],
                           env=environment, capture_output=True, text=True, timeout=400, check=False,
                           stdin=subprocess.DEVNULL)
@@ -121,7 +123,7 @@ def run_client(options, script="clients.mjs", site=None):
     steps = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "not ok "))]
     bad = [line for line in steps if not line.startswith("ok ")]
     check(done.returncode == 0 and not bad, "\n".join(bad) + done.stderr[-1500:])
-    equal(len(steps), STEPS[script], "steps")
+    equal(len(steps), steps_wanted or STEPS[script], "steps")
     # Also the run that was cancelled has left nothing behind.
     wait_until(lambda: not site.containers(), 10, "all containers are gone")
 
@@ -192,6 +194,14 @@ def register_oauth():
             def _(sdk=sdk, served_with=served_with):
                 site, answers = served_with()
                 run_client({"sdk": sdk, "url": site.base_url + "/mcp", "issuer": issuer_of(site), "answers": answers}, "oauth.mjs", site)
+
+
+    for program, (sentence, steps) in LOGINS.items():
+        @test(f"builtin authorization server: {sentence}", timeout=200)
+        def _(program=program, steps=steps):
+            site, answers = with_oauth()
+            options = {"program": program, "table": os.environ["TABLE_FOLDER"], "url": site.base_url + "/mcp", "issuer": issuer_of(site), "answers": answers}
+            run_client(options, "logins.mjs", site, steps)
 
 
 def register_desktop():

@@ -3,6 +3,11 @@ nobase_dist_pkgdata_DATA += \
 	nginx/nginx.conf.in \
 	nginx/http.conf.in \
 	nginx/server.conf.in \
+	nginx/answers.conf.in \
+	nginx/edge.conf.in \
+	nginx/edge_http.conf.in \
+	nginx/edge_call.conf.in \
+	nginx/edge_limits.conf.in \
 	nginx/mcp.conf.in \
 	nginx/call.conf.in \
 	nginx/metadata.conf.in \

@@ -50,6 +50,9 @@ declare -A value=(
     [TOOLSETS]=''                      # TENANT=SET[+SET...] for every tenant that finds other tools at /mcp than TOOLS says
     [NETWORKS]=''                      # TENANT=TIER for every tenant whose programs get less than SANDBOX_NETWORK: none, public
     [NEVER_REUSE]=''                   # locations (/mcp, /mcp/NAME) whose programs get containers of their own, whatever SANDBOX_REUSE says
+    [NODES_FILE]=''                    # an edge in front of several nodes: what "sandcgi nodes" writes; empty: a node, or the only machine
+    [EDGE_SECRET_CONF]=/var/lib/sandcgi/run/edge-secret.conf # set $sandcgi_edge_secret "SANDCGI_EDGE_SECRET"; for root only
+    [CONNECT_TIMEOUT]=300ms            # after which an edge takes a node for away
     [PARAM_HEADERS]=''                 # X for every header Mcp-Param-X that is to reach the workers
 )
 
@@ -89,9 +92,11 @@ check_values()
     done
     [[ ${value[PREFIX]} =~ ^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$ ]] ||
         die "PREFIX must be a path such as /sandbox, of letters, digits, dots, dashes and underscores, not '${value[PREFIX]}'"
+    [[ ${value[CONNECT_TIMEOUT]} =~ ^[1-9][0-9]{0,5}m?s$ ]] || die "CONNECT_TIMEOUT must be a time such as 300ms or 2s, not '${value[CONNECT_TIMEOUT]}'"
+    [[ -z ${value[NODES_FILE]} || ${value[NODES_FILE]} == /* ]] || die "NODES_FILE must be an absolute path, not '${value[NODES_FILE]}'"
     [[ ${value[UPLOADS]} =~ ^(file|stream)$ ]] || die "UPLOADS must be file or stream, not '${value[UPLOADS]}'"
     [[ ${value[SIGNED_URLS]} =~ ^1?$ ]] || die "SIGNED_URLS must be 1 or empty, not '${value[SIGNED_URLS]}'"
-    for name in RUN_DIR LOG_DIR TMP_DIR CACHE_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR ACCESS_LOG; do
+    for name in RUN_DIR LOG_DIR TMP_DIR CACHE_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF EDGE_SECRET_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR ACCESS_LOG; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
 }
@@ -307,6 +312,19 @@ if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
 }"
 }
 
+# Of access tokens an edge does not know the tenant: any node does, and says where the call belongs.
+derive_edge()
+{
+    value[SITE]=server
+    value[EDGE_HTTP_LINE]='# No edge: NODES_FILE is empty.'
+    value[STRANGER_LINES]='    # Static tokens alone: JUDGE is empty.'
+    [[ -z ${value[JUDGE]} ]] || value[STRANGER_LINES]="    if (\$sandcgi_asks) { return 420; }"
+    [[ -n ${value[NODES_FILE]} ]] || return 0
+    value[SITE]=edge
+    value[EDGE_HTTP_LINE]="include \"${value[CONF_DIR]}/edge_http.conf\";"
+    value[HUB_IS_THERE]=1
+}
+
 derive_page()
 {
     value[PAGE_LINE]='# No page: PAGE_DIR is empty.'
@@ -341,6 +359,7 @@ derive_values()
     derive_toolsets
     derive_param_headers
     derive_profiles
+    derive_edge
 }
 
 render_file()
@@ -358,12 +377,23 @@ render_file()
     mv -f "$target.new" "$target"
 }
 
+# An edge and a node have only some templates in common.
+is_wanted()
+{
+    case $1 in
+    nginx.conf.in | http.conf.in | answers.conf.in | page.conf.in) true ;;
+    edge*) [[ -n ${value[NODES_FILE]} ]] ;;
+    *) [[ -z ${value[NODES_FILE]} ]] ;;
+    esac
+}
+
 # render_all FOLDER
 render_all()
 {
     local template name
     for template in "$templates"/*.in; do
         name=${template##*/}
+        is_wanted "$name" || continue
         render_file "$template" "$1/${name%.in}"
     done
 }

@@ -16,6 +16,7 @@ run_conformance=yes
 run_browser=yes
 run_compare=yes
 run_chaos=yes
+run_cluster=yes
 run_vm=no
 chaos=60 # seconds
 only=''
@@ -42,6 +43,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --browser     only the page in a headless Chromium (tests/browser)
   --compare     only the comparison of warm and bare interpreters (tests/runners/compare)
   --chaos N     only: processes, engine and disk fail for N seconds while clients check every answer (usually 60)
+  --cluster     only several nodes behind an edge (tests/cluster)
   --list        name the end-to-end tests
   --outputs N   only: N programs print a megabyte and exit at once, every byte must arrive (usually 60)
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
@@ -100,6 +102,7 @@ parse_arguments() {
             ;;
         --bench) run_bench=yes ;;
         --conformance) run_conformance=only run_unit=no run_dist=no ;;
+        --cluster) run_cluster=only run_unit=no run_dist=no ;;
         --browser) run_browser=only run_unit=no run_dist=no ;;
         --compare) run_compare=only run_unit=no run_dist=no ;;
         --all) run_dist=yes ;;
@@ -144,6 +147,12 @@ main() {
         report_total
         return
     fi
+    if [[ $run_cluster == only ]]; then
+        [[ $run_e2e == no ]] || stage_cluster
+        engine_stop
+        report_total
+        return
+    fi
     if [[ $run_conformance == only ]]; then
         [[ $run_e2e == no ]] || stage_conformance
         engine_stop
@@ -167,6 +176,7 @@ main() {
         stage_end_to_end
     fi
     if [[ $run_e2e == yes && -z $only ]]; then
+        stage_cluster
         stage_chaos
     fi
     if [[ $run_dist == yes ]]; then

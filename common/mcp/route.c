@@ -217,7 +217,7 @@ static int route_by_key(struct mcp_call *call, const struct mcp_elsewhere *to)
     if (edge->again)
         return mcp_fail(&call->failure, 500, RPC_INTERNAL_ERROR, NULL,
                         "the edge sent this call to the wrong node: it is in a batch with calls "
-                        "for others, or the edge has other tokens than the node");
+                        "for others, or the nodes have different tokens");
     call->answer->to = *to;
     return 1;
 }

@@ -121,10 +121,12 @@ struct mcp_origin http_request_origin(struct http_request *r)
 
 void http_send_on(struct http_request *r, const struct mcp_elsewhere *to, struct http_answer *a)
 {
-    const bool by_key = to->by == MCP_BY_KEY;
-
-    snprintf(r->challenge, sizeof r->challenge, "X-Accel-Redirect: @by_%s\r\nSandcgi-%s: %s\r\n",
-             by_key ? "key" : "node", by_key ? "Key" : "Node", to->name);
+    if (to->by == MCP_BY_KEY)
+        snprintf(r->challenge, sizeof r->challenge,
+                 "X-Accel-Redirect: @by_key\r\nSandcgi-Key: %s:%s\r\n", r->tenant, to->name);
+    else
+        snprintf(r->challenge, sizeof r->challenge,
+                 "X-Accel-Redirect: @by_node\r\nSandcgi-Node: %s\r\n", to->name);
     a->status = 421;
     a->headers = r->challenge;
 }

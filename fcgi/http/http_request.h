@@ -51,8 +51,8 @@ void http_request_log(const struct http_request *r, const struct http_answer *a,
 /* The caller as MCP sees it; r must outlive it. out and takes_text are left to the worker. */
 struct mcp_origin http_request_origin(struct http_request *r);
 
-/* The message is for another node: the edge sends it there (nginx/edge.conf.in). Without a body
- * nginx keeps its connection to this node. */
+/* The message is for another node: the edge sends it there (nginx/edge.conf.in). It need not know
+ * the tenant itself. Without a body nginx keeps its connection to this node. */
 void http_send_on(struct http_request *r, const struct mcp_elsewhere *to, struct http_answer *a);
 
 /* mcp_origin.param_header; ctx is the struct http_request. */

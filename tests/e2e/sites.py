@@ -83,7 +83,7 @@ def nginx_binary():
     raise Skip("nginx is not installed")
 
 
-def _accepts(worker):
+def accepts(worker):
     """Does this process of nginx take new connections? After a reload those of before go on for a while."""
     try:
         with open(f"/proc/{worker}/cmdline", "rb") as file:
@@ -219,7 +219,7 @@ class Site:
             reload, before = ["--reload", f"kill -HUP {self.nginx_process.pid}"], procs.children(self.nginx_process.pid)
         subprocess.run([self.binary, "token", "add", "--tenant", tenant, "--token-stdin", "--file", f"{self.folder}/conf/tokens.map", *reload],
                        input=token, text=True, check=True, capture_output=True)
-        wait_until(lambda: not any(map(_accepts, before)), 20, "nginx's workers know the token")
+        wait_until(lambda: not any(map(accepts, before)), 20, "nginx's workers know the token")
 
     def wait_healthy(self, seconds=30):
         client = Client(f"http://localhost:{self.http_port}", timeout=10)

@@ -169,6 +169,12 @@ stage_vm() {
     rm -f "$log"
 }
 
+# Three nodes and an edge.
+stage_cluster() {
+    heading "several nodes"
+    suite "tests/cluster" limited "$(test_python)" -u "$top/tests/cluster/run.py"
+}
+
 # Everything of the server is killed, stopped and starved while clients check every answer.
 stage_chaos() {
     heading "chaos"

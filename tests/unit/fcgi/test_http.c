@@ -224,11 +224,12 @@ static void a_call_for_another_node_has_no_body(void **state)
     struct http_request r;
 
     http_request_read(&w->source, &r);
+    r.tenant = "me";
     http_send_on(&r, &to, &a);
     http_answer_write(&a, &w->out);
     assert_string_equal(buf_str(&w->out),
                         "Status: 421 Misdirected Request\r\nX-Accel-Redirect: @by_key\r\n"
-                        "Sandcgi-Key: a b\r\nCache-Control: no-store\r\n"
+                        "Sandcgi-Key: me:a b\r\nCache-Control: no-store\r\n"
                         "Content-Length: 0\r\n\r\n");
 }
 

@@ -213,7 +213,7 @@ static void a_call_is_sent_on_once(void **state)
     struct asked a = call_tool(w, "read_file", "{\"conversationId\":\"a\",\"filename\":\"f\"}");
     expect(&a, "");
     assert_int_equal(a.answer.status, 500);
-    assert_contains(a.text, "other tokens than the node");
+    assert_contains(a.text, "the nodes have different tokens");
     asked_clear(&a);
     a = call_tool(w, "get_run", "{\"runId\":\"n2-" RUN_ID "\"}"); /* there is no such node */
     expect(&a, "");

@@ -51,6 +51,7 @@ dist_check_SCRIPTS += \
 	tests/lint/version.sh
 
 EXTRA_DIST += tests/run.sh tests/release.sh tests/lib tests/browser tests/vm tests/e2e tests/profiles tests/conformance tests/runners/compare tests/chaos tests/hostile.md .ci/run
+EXTRA_DIST += tests/cluster/swarm
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/escapes.h tests/unit/unit.h
 
 # clang-format 14, the version that tests/lint/format.sh checks with.

@@ -21,12 +21,12 @@ take_secrets()
 }
 
 # Sets origin, path and host from PUBLIC_BASE_URL.
+# shellcheck disable=SC2034 # for the scripts that read this one
 split_url()
 {
     : "${PUBLIC_BASE_URL:=http://localhost:8080}"
     export PUBLIC_BASE_URL
     rest=${PUBLIC_BASE_URL#*://}
-    # shellcheck disable=SC2034 # the scripts that read this one use them
     origin=${PUBLIC_BASE_URL%%://*}://${rest%%/*}
     path=${PUBLIC_BASE_URL#"$origin"}
     host=${rest%%/*}

@@ -1,4 +1,4 @@
-# The images that docker-compose.yml uses: the server, its web server, and what builds the images of runners.
+# The images that docker-compose.yml uses: the server, its web server, and what builds the images of runners; and the edge of a cluster.
 # The page at /. A tarball has it made; otherwise npm's registry is asked.
 FROM node:22-bookworm-slim AS page
 WORKDIR /src
@@ -40,7 +40,18 @@ COPY service/container.sh /usr/local/bin/container.sh
 # For sandcgi token.
 ENV SANDCGI_CONFIG=/etc/sandcgi/sandcgi.conf SANDCGI_TOKENS_FILE=/etc/sandcgi/nginx/tokens.map
 ENTRYPOINT ["container.sh"]
-HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["sandcgi", "status", "--config", "/etc/sandcgi/sandcgi.conf"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=30s CMD ["sandcgi", "status", "--here", "--config", "/etc/sandcgi/sandcgi.conf"]
+
+# nginx in front of several nodes (nginx/cluster.md).
+FROM sandcgi AS edge
+RUN apt-get update -qq \
+ && apt-get install -y -qq --no-install-recommends nginx-light >/dev/null \
+ && rm -rf /var/lib/apt/lists/*
+COPY service/edge.sh /usr/local/bin/edge.sh
+ENTRYPOINT ["edge.sh"]
+STOPSIGNAL SIGQUIT
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+    CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
 
 # With a client of the engine.
 FROM sandcgi AS runners

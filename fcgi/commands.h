@@ -100,6 +100,9 @@ int doctor_show_error(const struct err *e, bool as_json);
  * Returns the exit status: 1 when the broker does not answer, with one line on standard error,
  * which names config_path (NULL: none). */
 int status_show(const struct settings *s, const char *config_path, bool as_json, bool watch);
+/* The server's guard, which has opened the broker's socket. -1: there is none, or it runs in
+ * another container, where processes have other numbers. */
+pid_t guard_find(const struct settings *s, struct err *e);
 /* The status for people; missing values count as 0. */
 void status_format(const json_t *status, struct buf *out);
 

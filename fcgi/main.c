@@ -157,6 +157,7 @@ static int run_file_key(const char *config_path)
 
 static bool as_json; /* --json */
 static bool watch;   /* --watch */
+static bool here;    /* --here */
 
 static int run_status(const char *config_path)
 {
@@ -164,7 +165,9 @@ static int run_status(const char *config_path)
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
-    int result = status_show(&settings, config_path, as_json, watch);
+    int result = here && guard_find(&settings, &e) < 0
+                     ? print_error(&e)
+                     : status_show(&settings, config_path, as_json, watch);
     settings_clear(&settings);
     return result;
 }
@@ -279,7 +282,8 @@ static const struct command {
      NULL},
     {"file-key", run_file_key,
      "print the lines for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
-    {"status", run_status, "print the state of the running server (--watch; --json: for programs)",
+    {"status", run_status,
+     "print the state of the running server (--watch; --json; --here: fail if another container's)",
      NULL},
     {"drain", run_drain,
      "stop the server when no program runs; until then /readyz answers 503 (--wait TIME)", NULL},
@@ -391,6 +395,8 @@ int main(int argc, char **argv)
             as_json = true;
         else if (strcmp(argv[i], "--watch") == 0 && command && command->run == run_status)
             watch = true;
+        else if (strcmp(argv[i], "--here") == 0 && command && command->run == run_status)
+            here = true;
         else if (strcmp(argv[i], "--wait") == 0 && i + 1 < argc && command &&
                  command->run == run_drain)
             wait_time = argv[++i];

@@ -18,7 +18,7 @@ tmpfilesdir = $(prefix)/lib/tmpfiles.d
 dist_sysusers_DATA = service/sysusers.d/sandcgi.conf
 dist_tmpfiles_DATA = service/tmpfiles.d/sandcgi.conf
 dist_pkgdata_DATA = service/sandcgi.conf
-nobase_dist_pkglibexec_SCRIPTS += service/settings.sh
+nobase_dist_pkglibexec_SCRIPTS += service/settings.sh service/cluster.sh
 INSTALLED_PLACES += service/settings.sh:templates:$(pkgdatadir)
 
 $(nodist_systemdsystemunit_DATA): Makefile
@@ -33,7 +33,7 @@ service/sandcgi-runners.service: service/sandcgi-runners.service.in
 examplesdir = $(docdir)/examples
 dist_examples_DATA = .env.example service/sandcgi.logrotate
 
-EXTRA_DIST += $(systemd_templates) service/README.md service/container.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
+EXTRA_DIST += $(systemd_templates) service/README.md service/container.sh service/edge.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
 	docker-compose.cloudflare.yml \
 	debian/changelog debian/control debian/copyright debian/postinst debian/postrm debian/rules debian/sandcgi.lintian-overrides \
 	debian/source/format

@@ -238,7 +238,7 @@ static void watch(struct keeper *k)
 
 static int print_name(const char *machine)
 {
-    char name[NODE_NAME_CHARS + 1];
+    char name[NODE_NAME_MAX + 1];
     struct err e = ERR_INIT;
 
     if (node_name_make(machine, name, &e) < 0) {

@@ -61,7 +61,7 @@ static int add_endpoint(const json_t *endpoint, bool ipv6, unsigned port, struct
     const char *machine = json_get_string(endpoint, "nodeName");
     /* Absent means ready (EndpointConditions). */
     const bool ready = json_get_bool(json_object_get(endpoint, "conditions"), "ready", 1);
-    char name[NODE_NAME_CHARS + 1];
+    char name[NODE_NAME_MAX + 1];
 
     if (!machine)
         return 0; /* it is on no machine yet */

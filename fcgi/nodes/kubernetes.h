@@ -1,7 +1,7 @@
 /* The nodes of a Kubernetes cluster: the endpoints of a service, one on each machine. */
 #pragma once
 
-#include "fcgi/nodes/sources.h"
+#include "fcgi/nodes/nodes.h"
 
 #include <jansson.h>
 

@@ -16,7 +16,7 @@
 #define HOST_CHARS LETTERS UPPER DIGITS ".-_"
 #define LEAVING    "leaving"
 #define TAG_BYTES  4 /* of the hash in a name that is made */
-#define HEAD_CHARS (NODE_NAME_CHARS - 2 * TAG_BYTES)
+#define HEAD_CHARS (NODE_NAME_MAX - 2 * TAG_BYTES)
 
 void nodes_clear(struct nodes *list)
 {
@@ -46,7 +46,7 @@ int node_name_make(const char *full, char *out, struct err *e)
 
     if (len == 0 || len > NODE_FULL_CHARS)
         return err_set(e, ERR_INVALID, "a machine's name must have 1 to %d bytes", NODE_FULL_CHARS);
-    if (is_of(full, NAME_CHARS, NODE_NAME_CHARS)) {
+    if (node_name_ok(full)) {
         memcpy(out, full, len + 1);
         return 0;
     }
@@ -98,9 +98,9 @@ int nodes_add(struct nodes *list, const char *name, const char *host, unsigned p
     const struct node_row *same;
     size_t at = 0;
 
-    if (!is_of(name, NAME_CHARS, NODE_NAME_CHARS))
+    if (!node_name_ok(name))
         return err_set(e, ERR_INVALID, "a node's name must be 1 to %d of a-z and 0-9, not '%.40s'",
-                       NODE_NAME_CHARS, name);
+                       NODE_NAME_MAX, name);
     if (!host_is_valid(host))
         return err_set(e, ERR_INVALID, "node %s: '%.40s' is not a host's name or address", name,
                        host);

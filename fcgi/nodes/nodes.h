@@ -6,6 +6,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/err.h"
+#include "common/base/node.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +14,6 @@
 
 #define NODES_MAX       1000
 #define NODES_TEXT_MAX  (512u * 1024) /* of a file with the list */
-#define NODE_NAME_CHARS 16
 #define NODE_HOST_CHARS 253
 #define NODE_FULL_CHARS 253 /* of a name that the orchestrator gives to a machine */
 
@@ -24,7 +24,7 @@ enum node_state {
 };
 
 struct node_row {
-    char name[NODE_NAME_CHARS + 1];
+    char name[NODE_NAME_MAX + 1];
     char host[NODE_HOST_CHARS + 1]; /* a name, an IPv4 address, or an IPv6 address in brackets */
     unsigned port;
     enum node_state state;
@@ -36,6 +36,14 @@ struct nodes {
     size_t n;
 };
 
+/* Where those are known who know the nodes; NULL and 0: not given. */
+struct nodes_place {
+    const char *file;       /* file */
+    const char *service;    /* swarm, kubernetes: whose tasks or endpoints the nodes are */
+    const char *name_space; /* kubernetes; NULL: the pod's own */
+    unsigned port;          /* swarm, kubernetes; 0: the one that the service publishes */
+};
+
 #define AUTO_NODES AUTO(nodes_clear)
 
 void nodes_clear(struct nodes *list);
@@ -43,7 +51,7 @@ void nodes_clear(struct nodes *list);
 /*
  * The name of a machine as a node's name, [a-z0-9]{1,16}: itself where it is one already, else its
  * first letters and digits and 8 hex digits of its SHA-256. It depends on full alone, so that the
- * node finds the same one. out holds NODE_NAME_CHARS + 1 bytes. ERR_INVALID: full is empty or
+ * node finds the same one. out holds NODE_NAME_MAX + 1 bytes. ERR_INVALID: full is empty or
  * longer than NODE_FULL_CHARS.
  */
 int node_name_make(const char *full, char *out, struct err *e);

@@ -3,14 +3,6 @@
 
 #include "fcgi/nodes/nodes.h"
 
-/* Where to ask; NULL and 0: not given. */
-struct nodes_place {
-    const char *file;       /* file */
-    const char *service;    /* swarm, kubernetes: whose tasks or endpoints the nodes are */
-    const char *name_space; /* kubernetes; NULL: the pod's own */
-    unsigned port;          /* swarm, kubernetes; 0: the one that the service publishes */
-};
-
 struct nodes_source {
     const char *name;
     bool exact; /* what it does not name has gone; else a node may be missing for a while */

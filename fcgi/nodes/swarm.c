@@ -109,7 +109,7 @@ static int add_machine(const json_t *machine, const json_t *tasks, unsigned port
                        struct err *e)
 {
     const char *host = json_get_string(json_object_get(machine, "Description"), "Hostname");
-    char name[NODE_NAME_CHARS + 1];
+    char name[NODE_NAME_MAX + 1];
     enum node_state state;
 
     if (!state_of(machine, tasks, &state))

@@ -1,7 +1,7 @@
 /* The nodes of a Docker Swarm: the machines on which a global service runs. */
 #pragma once
 
-#include "fcgi/nodes/sources.h"
+#include "fcgi/nodes/nodes.h"
 
 #include <jansson.h>
 

@@ -18,8 +18,7 @@
 #define LOOK_MS   250
 #define ANSWER_MS 5000
 
-/* The guard, which has opened the broker's socket. */
-static pid_t find_guard(const struct settings *s, struct err *e)
+pid_t guard_find(const struct settings *s, struct err *e)
 {
     AUTO_FD int fd = sock_connect_unix(s->broker, e);
     pid_t pid = 0;
@@ -28,8 +27,8 @@ static pid_t find_guard(const struct settings *s, struct err *e)
         return err_wrap(e, "SANDCGI_BROKER");
     if (pid > 0)
         return pid;
-    return err_set(e, ERR_NOT_FOUND,
-                   "the server runs in another container: call sandcgi drain there");
+    return err_set(e, ERR_NOT_FOUND, "the server that listens at %s runs in another container",
+                   s->broker);
 }
 
 static int send_signal(pid_t guard, int sig, struct err *e)
@@ -59,7 +58,7 @@ static bool has_ended(int pidfd, int timeout_ms)
 static int drain(const struct settings *s, uint64_t wait_ms, struct err *e)
 {
     const struct deadline end = deadline_in_ms((int64_t)wait_ms);
-    pid_t guard = find_guard(s, e);
+    pid_t guard = guard_find(s, e);
 
     if (guard < 0)
         return -1;

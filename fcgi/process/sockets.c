@@ -117,18 +117,22 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
 {
     const char *address = address_of(which, s);
     int *fd = &fresh->fds[which];
+    struct err cause = ERR_INIT;
 
     if (take_handed(fresh, which, s, e) < 0)
         return -1;
     if (*fd >= 0 || !*address)
         return 0;
-    *fd = listen_at(which, address, s, workers, e);
-    if (*fd < 0 && e->kind == ERR_BUSY && s->takeover && strchr(address, '/')) {
+    *fd = listen_at(which, address, s, workers, &cause);
+    if (*fd < 0 && cause.kind == ERR_BUSY && s->takeover && strchr(address, '/')) {
         AUTO_FREE char *path = sock_beside(address);
-        *fd = listen_at(which, path, s, workers, e);
+        *fd = listen_at(which, path, s, workers, &cause);
         fresh->beside[which] = *fd >= 0;
     }
-    return *fd < 0 ? err_wrap(e, "%s", setting_of(which)) : 0;
+    if (*fd >= 0)
+        return 0;
+    *e = cause;
+    return err_wrap(e, "%s", setting_of(which));
 }
 
 /* Is the open socket still the one that the settings want? */

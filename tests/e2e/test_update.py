@@ -17,7 +17,7 @@ class Updated:
     """A site whose server is replaced by another one on the same sockets."""
 
     def __init__(self):
-        self.site = sites.own({"SANDCGI_TAKEOVER": "true"})
+        self.site = sites.own({"SANDCGI_TAKEOVER": "true", "SANDCGI_METRICS": ""})
         self.before = self.site.process
 
     def start_next(self, **settings):
@@ -48,7 +48,7 @@ def _():
     answers, over = [], threading.Event()
 
     def ask():
-        while not over.is_set():
+        while not over.wait(0.02):
             answers.append(client.fresh().request("ping").status)
     asker = threading.Thread(target=ask, daemon=True)
     asker.start()

@@ -6,6 +6,7 @@
 #include "common/rpc/json.h"
 #include "fcgi/nodes/kubernetes.h"
 #include "fcgi/nodes/render.h"
+#include "fcgi/nodes/sources.h"
 #include "fcgi/nodes/swarm.h"
 #include "tests/unit/unit.h"
 
@@ -28,7 +29,7 @@ static void machines_names_become_nodes_names(void **state)
         {"-.-", ""},
         {"k8s-node-1", "k8snode1"},
     };
-    char name[NODE_NAME_CHARS + 1], other[NODE_NAME_CHARS + 1];
+    char name[NODE_NAME_MAX + 1], other[NODE_NAME_MAX + 1];
     struct err e;
 
     (void)state;
@@ -51,7 +52,7 @@ static void machines_names_become_nodes_names(void **state)
 
 static void a_machine_without_a_name_has_none(void **state)
 {
-    char longest[NODE_FULL_CHARS + 2], name[NODE_NAME_CHARS + 1];
+    char longest[NODE_FULL_CHARS + 2], name[NODE_NAME_MAX + 1];
     struct err e;
 
     (void)state;
@@ -115,7 +116,7 @@ static void wrong_lines_are_named(void **state)
 static void too_many_nodes_are_refused(void **state)
 {
     AUTO_NODES struct nodes list = {0};
-    char name[NODE_NAME_CHARS + 1];
+    char name[NODE_NAME_MAX + 1];
     struct err e;
 
     (void)state;

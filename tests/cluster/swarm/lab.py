@@ -1,0 +1,183 @@
+"""Machines for a Swarm: each a Docker Engine with a network, processes, mounts and a name of its own, joined by a bridge.
+
+A machine's first process ends all of it when it is killed, as a loss of power does. Everything below is taken away at the end.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+NET = "10.77.0"
+PREFIX = "sandcgi-swarm"
+LAB = f"/var/lib/{PREFIX}"
+BRIDGE = "sandcgi-swarm0"
+
+# The machine's init: its own /run and /var/lib, so that every path in a stack's file is its own; dockerd again whenever it ends,
+# unless a file says that it is to stay away; orphans are reaped.
+INIT = r"""
+set -e
+name=$1 lab=$2
+hostname "$name"
+mount --make-rprivate /
+mount -t proc proc /proc
+mount --bind "$lab/$name/lib" /var/lib
+mount --bind "$lab/$name/run" /run
+mkdir -p /var/lib/sandcgi/sandboxes
+trap : TERM
+while :; do
+    if [ ! -e /run/away ]; then
+        rm -f /run/docker.pid /run/docker/containerd/containerd.pid
+        dockerd --bip 172.31.0.1/24 -H unix:///run/docker.sock >>/run/dockerd.log 2>&1 || :
+    fi
+    sleep 0.2
+done
+"""
+
+
+def run(*words, check=True, **more):
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **more)
+    if check and done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stdout[-500:]}{done.stderr[-1500:]}")
+    return done.stdout.strip()
+
+
+def wait_for(probe, seconds, what, pause=0.2):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = probe()
+        if value:
+            return value
+        time.sleep(pause)
+    raise RuntimeError(f"not within {seconds} s: {what}")
+
+
+class Machine:
+    def __init__(self, name, number):
+        self.name = name
+        self.address = f"{NET}.{number}"
+        self.namespace = f"{PREFIX}-{name}"
+        self.link = f"scsw{number}"  # on the bridge; at most 15 characters
+        self.process = None
+        self.root = f"{LAB}/{name}"
+
+    @property
+    def host(self):
+        return f"unix://{self.root}/run/docker.sock"
+
+    @property
+    def sandboxes(self):
+        return f"{self.root}/lib/sandcgi/sandboxes"
+
+    def add_network(self):
+        run("ip", "netns", "add", self.namespace)
+        run("ip", "link", "add", self.link, "type", "veth", "peer", "name", "eth0", "netns", self.namespace)
+        run("ip", "link", "set", self.link, "master", BRIDGE, "up")
+        for words in (("addr", "add", f"{self.address}/24", "dev", "eth0"), ("link", "set", "eth0", "up"), ("link", "set", "lo", "up"),
+                      ("route", "add", "default", "via", f"{NET}.1")):
+            run("ip", "-n", self.namespace, *words)
+
+    def start(self):
+        for folder in ("lib", "run"):
+            os.makedirs(f"{self.root}/{folder}", exist_ok=True)
+        for left in ("docker", "docker.sock", "docker.pid", "away"):
+            path = f"{self.root}/run/{left}"
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.lexists(path):
+                os.unlink(path)
+        self.process = subprocess.Popen(
+            ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child",
+             "bash", "-c", INIT, "bash", self.name, LAB], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait(self, seconds=60):
+        wait_for(lambda: subprocess.run(["docker", "-H", self.host, "version"], capture_output=True, check=False).returncode == 0, seconds,
+                 f"the engine of {self.name}")
+
+    def docker(self, *words, check=True, **more):
+        return run("docker", "-H", self.host, *words, check=check, **more)
+
+    def init(self):
+        """The first process of the machine, by its number here."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+            return int(file.read().split()[0])
+
+    def kill(self):
+        """Loss of power."""
+        os.kill(self.init(), signal.SIGKILL)
+        self.process.wait()
+        self.process = None
+
+    def silence(self, silent=True):
+        """Its cable: nobody is told anything."""
+        run("ip", "link", "set", self.link, "down" if silent else "up")
+
+    def stop_engine(self, away=True):
+        """dockerd alone: containers go on."""
+        path = f"{self.root}/run/away"
+        if not away:
+            os.unlink(path)
+            return
+        with open(path, "wb"):
+            pass
+        with open(f"{self.root}/run/docker.pid", encoding="ascii") as file:
+            inner = int(file.read())
+        run("nsenter", f"--target={self.init()}", "--pid", "--mount", "kill", "-KILL", str(inner))
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            try:
+                self.kill()
+            except (OSError, IndexError):
+                self.process.kill()
+        run("ip", "netns", "del", self.namespace, check=False)
+        run("ip", "link", "del", self.link, check=False)
+
+
+class Lab:
+    def __init__(self, names):
+        self.machines = [Machine(name, number) for number, name in enumerate(names, 10)]
+
+    def __getitem__(self, name):
+        return next(machine for machine in self.machines if machine.name == name)
+
+    def begin(self):
+        self.remove()
+        os.makedirs(LAB)
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+        run("ip", "addr", "add", f"{NET}.1/24", "dev", BRIDGE)
+        run("ip", "link", "set", BRIDGE, "up")
+        for words in self._rules():
+            run("iptables", "-w", "10", "-I", *words)
+        for machine in self.machines:
+            machine.add_network()
+            machine.start()
+        for machine in self.machines:
+            machine.wait()
+
+    @staticmethod
+    def _rules():
+        """Another engine may have closed forwarding; bridged frames pass it where br_netfilter is loaded."""
+        return (("FORWARD", "-i", BRIDGE, "-j", "ACCEPT"), ("FORWARD", "-o", BRIDGE, "-j", "ACCEPT"))
+
+    def remove(self):
+        """Also what an interrupted run has left."""
+        for machine in self.machines:
+            machine.end()
+        for words in self._rules():
+            run("iptables", "-w", "10", "-D", *words, check=False)
+        run("ip", "link", "del", BRIDGE, check=False)
+        if os.path.isdir(LAB):
+            shutil.rmtree(LAB, ignore_errors=True)
+
+    def images(self, archive, names, changes):
+        """Imports the root as each of the names, on all machines, one after the other: it is the disk that is busy."""
+        for machine in self.machines:
+            for name in names:
+                words = [word for change in changes[name] for word in ("--change", change)]
+                machine.docker("import", *words, archive, f"localhost:1/{name}:latest")
+
+
+def inspect(machine, what, *names):
+    return json.loads(machine.docker(what, "inspect", *names))

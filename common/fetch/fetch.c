@@ -5,9 +5,9 @@
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/base/parse.h"
+#include "common/fetch/easy.h"
 #include "common/fetch/guard.h"
 
-#include <curl/curl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
@@ -122,60 +122,34 @@ static size_t take_data(char *data, size_t size, size_t n, void *ctx)
     return len;
 }
 
-static CURLcode limit_protocols(CURL *curl)
-{
-#if LIBCURL_VERSION_NUM >= 0x075500
-    CURLcode rc = curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
-    return rc ? rc : curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https");
-#else
-    CURLcode rc = curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)CURLPROTO_HTTPS);
-    return rc ? rc : curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, (long)CURLPROTO_HTTPS);
-#endif
-}
-
-/* An empty CURLOPT_PROXY overrides the environment: no proxy. */
 static CURLcode set_options(struct fetch *f, const char *url)
 {
-    CURL *c = f->curl;
-    CURLcode rc = limit_protocols(c);
+    const struct easy_request request = {.url = url,
+                                         .redirects = !f->limits->no_redirects,
+                                         .connect_ms = CONNECT_MS,
+                                         .timeout_ms = (long)f->limits->timeout_ms,
+                                         .max_bytes = f->limits->max_bytes,
+                                         .open_socket = open_socket,
+                                         .take_data = take_data,
+                                         .ctx = f};
     const struct {
         CURLoption option;
         long value;
     } numbers[] = {
-        {CURLOPT_FOLLOWLOCATION, !f->limits->no_redirects},
         {CURLOPT_MAXREDIRS, FETCH_REDIRECTS_MAX},
         {CURLOPT_FAILONERROR, 1},
-        {CURLOPT_NOSIGNAL, 1},
-        {CURLOPT_NETRC, CURL_NETRC_IGNORED},
-        {CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS},
-        {CURLOPT_TIMEOUT_MS, (long)f->limits->timeout_ms},
         {CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES_S},
         {CURLOPT_LOW_SPEED_TIME, SLOW_S},
         {CURLOPT_FRESH_CONNECT, 1},
         {CURLOPT_FORBID_REUSE, 1},
     };
-    const struct {
-        CURLoption option;
-        const void *value;
-    } pointers[] = {
-        {CURLOPT_URL, url},
-        {CURLOPT_PROXY, ""},
-        {CURLOPT_USERAGENT, "sandcgi/" PACKAGE_VERSION},
-        {CURLOPT_OPENSOCKETDATA, f},
-        {CURLOPT_WRITEDATA, f},
-        {CURLOPT_CAINFO, f->limits->ca_file},
-    };
+    CURLcode rc = easy_set_options(f->curl, &request);
 
     for (size_t i = 0; !rc && i < ARRAY_LEN(numbers); i++)
-        rc = curl_easy_setopt(c, numbers[i].option, numbers[i].value);
-    for (size_t i = 0; !rc && i < ARRAY_LEN(pointers); i++)
-        if (pointers[i].value)
-            rc = curl_easy_setopt(c, pointers[i].option, pointers[i].value);
-    if (!rc)
-        rc = curl_easy_setopt(c, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)f->limits->max_bytes);
-    if (!rc)
-        rc = curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    return rc ? rc : curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_data);
+        rc = curl_easy_setopt(f->curl, numbers[i].option, numbers[i].value);
+    if (!rc && f->limits->ca_file)
+        rc = curl_easy_setopt(f->curl, CURLOPT_CAINFO, f->limits->ca_file);
+    return rc;
 }
 
 /* Texts of our own: libcurl's may repeat the URL. */

@@ -1,6 +1,7 @@
 # Files of other servers, by https. It uses base only.
 noinst_LIBRARIES += libfetch.a
 libfetch_a_SOURCES = \
+	common/fetch/easy.c common/fetch/easy.h \
 	common/fetch/fetch.c common/fetch/fetch.h \
 	common/fetch/guard.c common/fetch/guard.h \
 	common/fetch/process.c \

@@ -5,10 +5,10 @@
 #include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/mem.h"
+#include "common/fetch/easy.h"
 #include "common/fetch/guard.h"
 
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,42 +114,23 @@ static size_t take_data(char *data, size_t size, size_t n, void *ctx)
 
 static bool set_options(struct talk *talk, const struct talk_request *r)
 {
-    CURL *c = talk->curl;
-    const struct {
-        CURLoption option;
-        long value;
-    } numbers[] = {
-        {CURLOPT_FOLLOWLOCATION, 0},
-        {CURLOPT_NOSIGNAL, 1},
-        {CURLOPT_NETRC, CURL_NETRC_IGNORED},
-        {CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS},
-        {CURLOPT_TIMEOUT_MS, (long)r->timeout_ms},
-        {CURLOPT_MAXFILESIZE, (long)r->max_bytes},
-    };
-    const struct {
-        CURLoption option;
-        const void *value;
-    } pointers[] = {
-        {CURLOPT_URL, r->url},
-        {CURLOPT_PROTOCOLS_STR, talk->plain ? "http" : "https"},
-        {CURLOPT_PROXY, ""},
-        {CURLOPT_USERAGENT, "sandcgi/" PACKAGE_VERSION},
-        {CURLOPT_OPENSOCKETDATA, talk},
-        {CURLOPT_WRITEDATA, talk},
-        {CURLOPT_PRIVATE, talk},
-        {CURLOPT_USERPWD, r->user_password},
-        {CURLOPT_POSTFIELDS, talk->form},
-    };
-    CURLcode rc = CURLE_OK;
+    const struct easy_request request = {.url = r->url,
+                                         .plain = talk->plain,
+                                         .connect_ms = CONNECT_MS,
+                                         .timeout_ms = (long)r->timeout_ms,
+                                         .max_bytes = r->max_bytes,
+                                         .open_socket = open_socket,
+                                         .take_data = take_data,
+                                         .ctx = talk};
+    CURLcode rc = easy_set_options(talk->curl, &request);
 
-    for (size_t i = 0; !rc && i < ARRAY_LEN(numbers); i++)
-        rc = curl_easy_setopt(c, numbers[i].option, numbers[i].value);
-    for (size_t i = 0; !rc && i < ARRAY_LEN(pointers); i++)
-        if (pointers[i].value)
-            rc = curl_easy_setopt(c, pointers[i].option, pointers[i].value);
     if (!rc)
-        rc = curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-    return !rc && curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_data) == CURLE_OK;
+        rc = curl_easy_setopt(talk->curl, CURLOPT_PRIVATE, talk);
+    if (!rc && r->user_password)
+        rc = curl_easy_setopt(talk->curl, CURLOPT_USERPWD, r->user_password);
+    if (!rc && talk->form)
+        rc = curl_easy_setopt(talk->curl, CURLOPT_POSTFIELDS, talk->form);
+    return !rc;
 }
 
 int talks_begin(struct talks *t, const struct talk_request *r, struct err *e)

@@ -11,7 +11,8 @@
 #define PARAMS        4
 #define STDIN         5
 #define RESPONDER     1
-#define CONTENT_MAX   65536 /* of a record that is read; rounded up */
+#define LONG_LENGTH   0x80000000u /* marks one of four bytes */
+#define CONTENT_MAX   65536       /* of a record that is read; rounded up */
 
 /* ---- writing ---- */
 
@@ -38,12 +39,10 @@ void fcgi_record_add_end(struct buf *out, int request_id)
 
 static void add_length(struct buf *out, size_t len)
 {
-    if (len >= 0x80)
-        buf_add(out,
-                (const unsigned char[]){(unsigned char)(0x80 | len >> 24),
-                                        (unsigned char)(len >> 16), (unsigned char)(len >> 8)},
-                3);
-    buf_add_char(out, (char)len);
+    if (len < 0x80)
+        buf_add_char(out, (char)len);
+    else
+        buf_add_u32(out, LONG_LENGTH | (uint32_t)len);
 }
 
 void fcgi_record_add_question(struct buf *out, int request_id, const char *name, const char *value)
@@ -88,7 +87,7 @@ static int take_length(const unsigned char **at, const unsigned char *end, size_
     }
     if (end - p < 4)
         return -1;
-    *out = (size_t)(p[0] & 0x7f) << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+    *out = u32_get(p) & ~LONG_LENGTH;
     *at = p + 4;
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "common/sandbox/archive/archive_privsep.h"
 
 #include "common/base/auto.h"
+#include "common/base/buf.h"
 #include "common/base/fdio.h"
 #include "common/base/privsep.h"
 
@@ -65,11 +66,10 @@ int archive_privsep_enter(bool time_is_bounded)
 
 int archive_record_write(int fd, enum archive_tag tag, const void *data, size_t len)
 {
-    const unsigned char head[HEAD] = {(unsigned char)tag, (unsigned char)(len >> 24),
-                                      (unsigned char)(len >> 16), (unsigned char)(len >> 8),
-                                      (unsigned char)len};
+    unsigned char head[HEAD] = {(unsigned char)tag};
     struct err e = ERR_INIT;
 
+    u32_put(head + 1, (uint32_t)len);
     if (fdio_write_all(fd, head, sizeof(head), &e) < 0)
         return -1;
     return len == 0 ? 0 : fdio_write_all(fd, data, len, &e);
@@ -114,7 +114,7 @@ int archive_record_read(int fd, struct deadline d, struct archive_record *out, s
 
     if (read_full(fd, d, head, sizeof(head), e) < 0)
         return -1;
-    size_t len = (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+    size_t len = u32_get(head + 1);
     if (!len_ok(head[0], len))
         return err_set(e, ERR_PROTOCOL, "the archive's reader says something meaningless");
     if (read_full(fd, d, out->data, len, e) < 0)

@@ -16,6 +16,7 @@
 #include "common/broker/pending_conns.h"
 #include "common/broker/prune.h"
 #include "common/broker/psandboxes.h"
+#include "common/broker/reattach.h"
 #include "common/broker/spawn.h"
 #include "common/broker/warm_pool.h"
 #include "common/scheduler/run_queue.h"
@@ -48,7 +49,6 @@ struct broker {
     struct warm_pool warm_pool;
     struct prune prune;
     struct reattach reattach;
-    struct psandboxes psandboxes;
     struct tenant_books *tenant_books;
     struct timespec books_read; /* the time of the file that they have taken in */
     struct deadline books_at;   /* when what tenants have used is saved; never: it is */

@@ -9,14 +9,13 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_open(const struct child *child, const void *tenant)
 {
     return child->kind == CHILD_PSANDBOX && child->state != CHILD_ENDED &&
            (!tenant || strcmp(child->tenant, tenant) == 0);
 }
-
-/* ---- making one ---- */
 
 /* What a call wants. Points into its head. */
 struct want {
@@ -25,8 +24,7 @@ struct want {
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 };
 
-static int want_decode(const struct psandboxes *p, const json_t *head, struct want *out,
-                       struct err *e)
+static int want_decode(const struct spawner *s, const json_t *head, struct want *out, struct err *e)
 {
     *out = (struct want){.tenant = json_get_string(head, "tenant"),
                          .conversation = json_get_string(head, "conversationId"),
@@ -37,46 +35,45 @@ static int want_decode(const struct psandboxes *p, const json_t *head, struct wa
         return err_set(e, ERR_INVALID, "language or image: one of them is needed");
     if (out->language && strlen(out->language) > RUN_LANGUAGE_MAX)
         return err_set(e, ERR_NOT_FOUND, "language: unknown");
-    if (runners_check_network(p->spawner->runners, p->spawner->config->limits.network,
-                              wire_network(head), e) < 0)
+    if (runners_check_network(s->runners, s->config->limits.network, wire_network(head), e) < 0)
         return -1;
     if (out->session && (!out->language || !psandbox_session_known(out->language)))
         return err_set(e, ERR_INVALID,
                        "session: only python and typescript keep variables between calls");
-    return sandbox_name(p->spawner->root, out->tenant, out->conversation, out->sandbox_dir, e);
+    return sandbox_name(s->root, out->tenant, out->conversation, out->sandbox_dir, e);
 }
 
-static int check_room(const struct psandboxes *p, const char *tenant, struct err *e)
+static int check_room(const struct spawner *s, const char *tenant, struct err *e)
 {
-    const struct psandbox_settings *s = &p->spawner->config->limits.persistent;
-    size_t own = children_count(p->spawner->children, is_open, tenant);
+    const struct psandbox_settings *most = &s->config->limits.persistent;
+    size_t own = children_count(s->children, is_open, tenant);
 
-    if (own >= s->tenant_max)
+    if (own >= most->tenant_max)
         return err_set(e, ERR_LIMIT,
                        "%" PRIu64 " persistent sandboxes are open, which is the most "
                        "(SANDBOX_PERSISTENT_MAX): close one first",
-                       s->tenant_max);
-    if (!share_allows(own, children_count(p->spawner->children, is_open, NULL), s->server_max))
+                       most->tenant_max);
+    if (!share_allows(own, children_count(s->children, is_open, NULL), most->server_max))
         return err_set(e, ERR_BUSY,
                        "the server has no room for another persistent sandbox of yours "
                        "(SANDBOX_PERSISTENT_SERVER); close one, or try again later");
     return 0;
 }
 
-static int check_image(const struct psandboxes *p, const char *image, struct err *e)
+static int check_image(const struct spawner *s, const char *image, struct err *e)
 {
-    const char *engine_error = p->spawner->runners->engine_error;
+    const char *engine_error = s->runners->engine_error;
 
     if (*engine_error)
         return err_set(e, ERR_UNAVAILABLE, "%s", engine_error);
     if (strlen(image) > PSANDBOX_IMAGE_MAX ||
-        !engine_image_allowed(p->spawner->config->limits.persistent.images, image))
+        !engine_image_allowed(s->config->limits.persistent.images, image))
         return err_set(e, ERR_DENIED,
                        "image: this server does not allow it (SANDBOX_PERSISTENT_IMAGES)");
     return 0;
 }
 
-static int psandbox_start_new(const struct psandboxes *p, int fd, const json_t *head,
+static int psandbox_start_new(const struct spawner *s, int fd, const json_t *head,
                               const struct want *want, struct err *e)
 {
     struct supervisor_spawn spawn = {.sandbox_dir = want->sandbox_dir,
@@ -85,11 +82,11 @@ static int psandbox_start_new(const struct psandboxes *p, int fd, const json_t *
                                      .connection = fd};
     struct child *child = NULL;
 
-    if (check_room(p, want->tenant, e) < 0 || (want->image && check_image(p, want->image, e) < 0))
+    if (check_room(s, want->tenant, e) < 0 || (want->image && check_image(s, want->image, e) < 0))
         return -1;
-    if (want->language && !(spawn.runner = runners_find(p->spawner->runners, want->language, e)))
+    if (want->language && !(spawn.runner = runners_find(s->runners, want->language, e)))
         return -1;
-    child = spawn_supervisor(p->spawner, CHILD_PSANDBOX, &spawn, e);
+    child = spawn_supervisor(s, CHILD_PSANDBOX, &spawn, e);
     if (!child)
         return -1;
     child_set_owner(child, want->tenant, want->conversation);
@@ -98,51 +95,13 @@ static int psandbox_start_new(const struct psandboxes *p, int fd, const json_t *
     return 0;
 }
 
-/* ---- sessions ---- */
-
-static struct child *find_session(const struct psandboxes *p, const struct want *want)
-{
-    struct child *c = NULL;
-
-    while ((c = children_next(p->spawner->children, c)) &&
-           !(is_open(c, NULL) && c->session && strcmp(c->sandbox_dir, want->sandbox_dir) == 0 &&
-             strcmp(c->language, want->language) == 0))
-        ;
-    return c;
-}
-
-/* It may have been begun while the broker before ended. */
-static struct child *find_or_look(struct psandboxes *p, const struct want *want)
-{
-    struct child *child = want->session ? find_session(p, want) : NULL;
-
-    if (child || !want->session)
-        return child;
-    reattach_look(p->reattach);
-    return find_session(p, want);
-}
-
-struct child *psandboxes_find_session(struct psandboxes *p, const json_t *head)
+void psandboxes_begin(const struct spawner *s, int take_fd, const json_t *head)
 {
     struct err e = ERR_INIT;
     struct want want;
 
-    return want_decode(p, head, &want, &e) == 0 ? find_or_look(p, &want) : NULL;
-}
-
-void psandboxes_begin(struct psandboxes *p, int take_fd, const json_t *head)
-{
-    AUTO_FD int fd = take_fd;
-    const struct child_call call = {.head = head, .connection = fd};
-    struct err e = ERR_INIT;
-    struct want want;
-
-    int result = want_decode(p, head, &want, &e);
-    struct child *child = result == 0 ? find_or_look(p, &want) : NULL;
-    if (child && child_io_hand(child, &call, &e) == 0) {
-        child->n_handed++;
-        return;
-    }
-    if (result < 0 || psandbox_start_new(p, fd, head, &want, &e) < 0)
-        reply_send_error(TAKE_FD(fd), &e);
+    if (want_decode(s, head, &want, &e) < 0 || psandbox_start_new(s, take_fd, head, &want, &e) < 0)
+        reply_send_error(take_fd, &e);
+    else
+        close(take_fd);
 }

@@ -315,7 +315,6 @@ static int open_broker(struct broker *b, struct err *e)
     b->root.url_ttl_s = config->url_ttl_s;
     b->root.tenants = config->tenants;
     set_bounds(b);
-    b->psandboxes = (struct psandboxes){.spawner = &b->spawner, .reattach = &b->reattach};
     reattach_init(&b->reattach, &b->spawner, &b->held.retry);
     b->spawner.helpers_path = helpers_install(&b->root, e);
     if (!b->spawner.helpers_path)

@@ -122,18 +122,34 @@ void supervisors_catch_up(struct broker *b)
 
 /* ---- calls ---- */
 
+static struct child *find_session(struct broker *b, const json_t *head)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversationId");
+    const char *language = json_get_string(head, "language");
+    char sandbox_dir[SANDBOX_NAME_LEN + 1];
+    struct err e = ERR_INIT;
+
+    if (!tenant || !conversation || !language ||
+        sandbox_name(&b->root, tenant, conversation, sandbox_dir, &e) < 0)
+        return NULL;
+    return children_find_session(b->children, sandbox_dir, language);
+}
+
 static struct child *find_named(struct broker *b, const json_t *head)
 {
     const char *tenant = json_get_string(head, "tenant");
     const char *psandbox_id = json_get_string(head, "sandboxId");
     const char *run_id = json_get_string(head, "runId");
 
+    if (op_of(head) == OP_SESSION)
+        return find_session(b, head);
     if (tenant && psandbox_id)
         return children_find_psandbox(b->children, tenant, psandbox_id);
     return tenant && run_id ? children_find_run(b->children, tenant, run_id) : NULL;
 }
 
-/* The one that the head names; NULL: it has ended, or is another tenant's. */
+/* The one that the head names; NULL: it has ended, is another tenant's, or has not begun. */
 static struct child *find_or_look(struct broker *b, const json_t *head)
 {
     struct child *child = find_named(b, head);
@@ -146,13 +162,9 @@ static struct child *find_or_look(struct broker *b, const json_t *head)
 
 bool supervisors_await(struct broker *b, const json_t *head)
 {
-    const enum broker_op op = op_of(head);
-    const struct child *child = NULL;
+    const bool by_supervisor = op_row(op_of(head))->by == OP_BY_SUPERVISOR;
+    const struct child *child = by_supervisor ? find_or_look(b, head) : NULL;
 
-    if (op_row(op)->by == OP_BY_SUPERVISOR)
-        child = find_or_look(b, head);
-    else if (op == OP_SESSION)
-        child = psandboxes_find_session(&b->psandboxes, head);
     return child && child->reattaching;
 }
 
@@ -165,7 +177,7 @@ bool supervisors_hand(struct broker *b, int fd, const json_t *head)
     /* Of one that has ended there is a record, if any. */
     if (!child || child->state == CHILD_ENDED || child_io_hand(child, &call, &e) < 0)
         return false;
-    child->n_handed += op_of(head) == OP_EXEC;
+    child->n_handed += op_of(head) == OP_EXEC || op_of(head) == OP_SESSION;
     return true;
 }
 

@@ -10,7 +10,7 @@
 static const struct op_row rows[OP_COUNT] = {
     [OP_UNKNOWN] = {"", OP_BY_JOB, JOB_LIMIT_DEFAULT},
     [OP_RUN] = {"run", OP_BY_MAIN, JOB_LIMIT_NONE},
-    [OP_SESSION] = {"session", OP_BY_MAIN, JOB_LIMIT_NONE},
+    [OP_SESSION] = {"session", OP_BY_SUPERVISOR, JOB_LIMIT_NONE},
     [OP_ADOPT] = {"adopt", OP_BY_MAIN, JOB_LIMIT_NONE},
     [OP_GET_RUN] = {"get_run", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},
     [OP_CANCEL_RUN] = {"cancel_run", OP_BY_SUPERVISOR, JOB_LIMIT_DEFAULT},

@@ -50,10 +50,10 @@ enum broker_op {
 };
 
 /* Which process answers. With OP_BY_SUPERVISOR a job answers when the one named in the head has
- * ended: from its record. */
+ * ended, from its record; a session is begun then. */
 enum op_by {
     OP_BY_MAIN,       /* the main process */
-    OP_BY_SUPERVISOR, /* that of "runId" or "sandboxId" */
+    OP_BY_SUPERVISOR, /* that of "runId", "sandboxId", or the conversation's session */
     OP_BY_JOB,        /* a child of its own */
 };
 

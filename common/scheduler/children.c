@@ -109,6 +109,18 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
     return NULL;
 }
 
+struct child *children_find_session(struct children *list, const char *sandbox_dir,
+                                    const char *language)
+{
+    for (struct row *row = list->first; row; row = row->next) {
+        struct child *c = &row->child;
+        if (c->session && c->state != CHILD_ENDED && strcmp(c->sandbox_dir, sandbox_dir) == 0 &&
+            strcmp(c->language, language) == 0)
+            return c;
+    }
+    return NULL;
+}
+
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx)
 {

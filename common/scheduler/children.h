@@ -76,6 +76,9 @@ struct child *children_find_run(struct children *list, const char *tenant, const
 /* The tenant's persistent sandbox of that id; NULL. */
 struct child *children_find_psandbox(struct children *list, const char *tenant,
                                      const char *psandbox_id);
+/* The persistent sandbox that keeps the variables of that language and sandbox directory; NULL. */
+struct child *children_find_session(struct children *list, const char *sandbox_dir,
+                                    const char *language);
 /* Those for which is() holds; NULL: all. */
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx);

@@ -3,7 +3,6 @@
 #include "common/protocol/run_body.h"
 
 #include "common/base/mem.h"
-#include "common/base/sock.h"
 #include "common/protocol/entry_record.h"
 
 #include <string.h>
@@ -128,13 +127,6 @@ int run_body_take(struct run_body *b, struct err *e)
             b->streams_len = at + (size_t)n;
     }
     return 0;
-}
-
-int run_body_recv(int fd, struct run_body *b, struct deadline d, struct err *e)
-{
-    if (sock_recv_message(fd, &b->message, NULL, d, e) < 0)
-        return -1;
-    return run_body_take(b, e);
 }
 
 void run_body_clear(struct run_body *b)

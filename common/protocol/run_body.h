@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include "common/base/clock.h"
 #include "common/protocol/run.h"
 #include "common/protocol/wire.h"
 
@@ -32,8 +31,6 @@ int run_body_write(const struct run_request *request, const char *cwd, struct bu
 
 /* Takes message apart. ERR_INVALID; then, too, body is to be cleared. */
 int run_body_take(struct run_body *body, struct err *e);
-/* Receives the message before. */
-int run_body_recv(int fd, struct run_body *body, struct deadline d, struct err *e);
 void run_body_clear(struct run_body *body);
 
 /* Are these len bytes, which are next to be read from a connection, the beginning of such a message

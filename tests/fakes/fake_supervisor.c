@@ -179,7 +179,8 @@ static void serve(struct fake *f)
         raise(SIGKILL);
     AUTO_RUN_BODY struct run_body body = RUN_BODY_INIT;
     AUTO_BUF struct buf text = BUF_INIT(WIRE_MESSAGE_MAX);
-    if (run_body_recv(f->caller, &body, deadline_in_ms(LONG_MS), &e) < 0)
+    if (sock_recv_message(f->caller, &body.message, NULL, deadline_in_ms(LONG_MS), &e) < 0 ||
+        run_body_take(&body, &e) < 0)
         return;
     entry_records_join(body.message.data, body.streams_len, 'C', &text);
     const char *code = buf_str(&text);

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/base/sock.h"
 #include "common/protocol/entry_record.h"
 #include "common/protocol/run_body.h"
 #include "tests/unit/unit.h"
@@ -182,7 +183,8 @@ static void it_comes_over_a_socket(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     assert_works(run_body_write(&request, NULL, &message, &e), e);
     assert_int_equal(write(pair[0], message.data, message.len), message.len);
-    assert_works(run_body_recv(pair[1], &body, deadline_in_ms(20000), &e), e);
+    assert_works(sock_recv_message(pair[1], &body.message, NULL, deadline_in_ms(20000), &e), e);
+    assert_works(run_body_take(&body, &e), e);
     assert_int_equal(body.code_len, 1);
     close(pair[0]);
     close(pair[1]);

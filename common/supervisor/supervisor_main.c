@@ -35,9 +35,10 @@ static bool on_lost(void *owner)
         s->orphan = deadline_in_ms(PSANDBOX_ORPHAN_MS);
         return !s->ending && !s->base.stop;
     }
-    if (s->n_calls == 0 || !s->calls[0]->run.output)
-        s->base.stop = true;
-    return !s->base.stop && !s->calls[0]->run.reply;
+    if (s->n_calls > 0 && s->calls[0]->run.output)
+        return !s->calls[0]->run.reply;
+    s->base.stop = true;
+    return false;
 }
 
 static json_t *runs(const void *owner)

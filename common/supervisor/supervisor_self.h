@@ -42,9 +42,12 @@ struct call;
 typedef void call_listed(struct supervisor *s, struct call *call, struct snapshot *files,
                          const struct err *e);
 
+enum { IN_POOL = 1, IN_PSANDBOX = 2 }; /* kinds of containers */
+
 /* What a call of one operation does. */
 struct call_row {
     enum broker_op op;
+    unsigned in; /* which containers */
     /* It comes. Takes the connection. */
     void (*take)(struct supervisor *s, const struct call_row *row, const json_t *message,
                  int take_connection);

@@ -143,9 +143,8 @@ static void take_run(struct supervisor *s, const struct call_row *row, const jso
 {
     const char *image_id = json_get_string(message, "imageId");
     const bool of_image = image_id && strcmp(image_id, s->base.start->runner->image_id) == 0;
+    const bool free = s->n_calls == 0 && !s->refused && s->next_by.at_ms < 0 && !s->base.stop;
     struct err e = ERR_INIT;
-
-    bool free = s->n_calls == 0 && !s->refused && s->next_by.at_ms < 0 && !s->base.stop;
 
     /* Another container of this process would be of a replaced image, too. */
     s->base.stop |= free && !of_image;
@@ -169,26 +168,25 @@ static void take_run(struct supervisor *s, const struct call_row *row, const jso
 
 /* One row for each operation that is handed over. */
 static const struct call_row rows[] = {
-    {OP_RUN, take_run, run_check, run_begin},
-    {OP_CREATE_PSANDBOX, take_call, NULL, NULL},
-    {OP_EXEC, take_call, psandbox_commands_check, psandbox_commands_begin},
-    {OP_SESSION, take_call, psandbox_cell_check, psandbox_cell_begin},
-    {OP_CLOSE_PSANDBOX, take_close, NULL, NULL},
-    {OP_PSANDBOX_LOGS, take_logs, NULL, NULL},
-    {OP_GET_RUN, take_poll, NULL, NULL},
-    {OP_CANCEL_RUN, take_poll, NULL, NULL},
+    {OP_RUN, IN_POOL, take_run, run_check, run_begin},
+    {OP_CREATE_PSANDBOX, IN_PSANDBOX, take_call, NULL, NULL},
+    {OP_EXEC, IN_PSANDBOX, take_call, psandbox_commands_check, psandbox_commands_begin},
+    {OP_SESSION, IN_PSANDBOX, take_call, psandbox_cell_check, psandbox_cell_begin},
+    {OP_CLOSE_PSANDBOX, IN_PSANDBOX, take_close, NULL, NULL},
+    {OP_PSANDBOX_LOGS, IN_PSANDBOX, take_logs, NULL, NULL},
+    {OP_GET_RUN, IN_POOL | IN_PSANDBOX, take_poll, NULL, NULL},
+    {OP_CANCEL_RUN, IN_POOL | IN_PSANDBOX, take_poll, NULL, NULL},
 };
 
 void supervisor_take_call(void *owner, const json_t *message, int take_connection)
 {
     struct supervisor *s = owner;
     const enum broker_op op = op_of(json_object_get(message, "head"));
-    const bool poll = op == OP_GET_RUN || op == OP_CANCEL_RUN;
+    const unsigned here = s->base.start->psandbox ? IN_PSANDBOX : IN_POOL;
     struct err e = ERR_INIT;
 
-    for (size_t i = 0; i < ARRAY_LEN(rows) && (poll || (op == OP_RUN) != s->base.start->psandbox);
-         i++)
-        if (rows[i].op == op) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].op == op && rows[i].in & here) {
             rows[i].take(s, &rows[i], message, take_connection);
             return;
         }

@@ -67,6 +67,13 @@ lint: $(dist_check_SCRIPTS)
 include tests/bench/local.mk
 include tests/conformance/local.mk
 
+# sandcgi as a program of another version of the messages: its ops.c takes the place of libprotocol.a's.
+EXTRA_PROGRAMS += tests/e2e/sandcgi-other-version
+tests_e2e_sandcgi_other_version_SOURCES = fcgi/main.c common/protocol/ops.c
+tests_e2e_sandcgi_other_version_CPPFLAGS = $(sandcgi_CPPFLAGS) -DWIRE_VERSION=1000
+tests_e2e_sandcgi_other_version_LDADD = $(sandcgi_LDADD)
+CLEANFILES += tests/e2e/sandcgi-other-version
+
 # Folders go into the tarball whole; what a build or python left in them stays out.
 dist-hook: dist-page
 	find $(distdir)/tests \( -name __pycache__ -o -name .deps -o -name "*.o" \) -prune -exec rm -rf {} +

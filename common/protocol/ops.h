@@ -77,7 +77,9 @@ struct op_row {
 /* Version of the messages on the sockets; each head has it as "wire". At a reload, processes of two
  * versions meet: the main process refuses a body that its supervisors could not read, and has
  * persistent sandboxes end that could not read those of its workers. */
+#ifndef WIRE_VERSION /* else it is the program of tests/e2e/test_versions.py */
 #define WIRE_VERSION 1
+#endif
 bool op_is_of_this_version(const json_t *head);
 
 const struct op_row *op_row(enum broker_op op);

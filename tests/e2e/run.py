@@ -49,6 +49,7 @@ MODULES = (
     "runs",
     "crash",
     "update",
+    "versions",
     "frontends",
     "other_servers",
     "debian",

@@ -27,6 +27,13 @@ static const char instructions[] =
     "list_files and read_file show what is there; download links in answers are for the user. What "
     "still runs when the answer comes goes on: get_run brings the rest, cancel_run ends it.";
 
+/* With SANDCGI_OAUTH: the instructions, then PUBLIC_BASE_URL. */
+static const char with_login[] =
+    "%s The user can add this server to other assistants, which ask for a login: its URL is "
+    "%s/mcp. "
+    "In Claude (web, desktop, mobile) it goes into Settings, Connectors; in ChatGPT into Apps, "
+    "developer mode; in Copilot Studio into Tools, Model Context Protocol.";
+
 /* The secret is the longest run of hex digits in the file, so that nginx can include the same file.
  */
 static int secret_find(const char *path, char **out, struct err *e)
@@ -89,6 +96,9 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
     const bool in_text = s->answers == SETTINGS_ANSWERS_TEXT;
 
     tools_app_init(&app->tools);
+    app->instructions = *s->oauth && !local
+                            ? mem_printf(with_login, instructions, s->public_base_url)
+                            : mem_strdup(instructions);
     event_sender_init(&app->events, s->events, EVENTS_TIMEOUT_MS);
     for (int i = 0; i < TOOLSETS; i++) {
         const struct toolset *set = toolset_theirs(i);
@@ -98,7 +108,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .offer = set ? set->name : NULL,
                                               .error_style = set ? set->error_style : NULL,
                                               .instructions = set ? set->instructions
-                                                                  : instructions,
+                                                                  : app->instructions,
                                               .in_text = !set && in_text,
                                               .prompts = set ? NULL : ours->prompts,
                                               .n_prompts = set ? 0 : ours->n_prompts,
@@ -238,6 +248,7 @@ void app_clear(struct app *app)
 {
     credentials_clear(app);
     views_clear(app);
+    free(TAKE_PTR(app->instructions));
     for (int i = 0; i < TOOLSETS; i++) {
         free(TAKE_PTR(app->offered[i]));
         mcp_tools_cache_free(TAKE_PTR(app->servers[i].tools_cache));

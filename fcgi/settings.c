@@ -64,7 +64,7 @@ const struct conf_row settings_table[] = {
     {"SANDCGI_OAUTH_LISTEN", CONF_STRING, FIELD(oauth_listen), "", 0, 107, NULL, 0,
      "FastCGI socket of the authorization server (SANDCGI_OAUTH=builtin). Mode and group as SANDCGI_LISTEN. Empty: oauth.sock in the directory of SANDCGI_BROKER."},
     {"SANDCGI_OAUTH_AUDIENCE", CONF_STRING, FIELD(access.audience), "", 0, 2048, NULL, 0,
-     "What the audience (aud) of an access token must be: a URL, with all places below it, or a name. Empty: PUBLIC_BASE_URL, or /mcp below it."},
+     "What the audience (aud) of an access token must be: a URL, with all places below it, or a name. Empty: PUBLIC_BASE_URL, or /mcp below it. Not for builtin."},
     {"SANDCGI_OAUTH_TENANT", CONF_STRING, FIELD(access.tenant), "", 0, 256, NULL, 0,
      "Tenant of an access token, made of its claims: {sub}, team-{org}, or {email:hash} for the claim's SHA-256 where it has other characters than a tenant's name. Empty: {tenant} with builtin, else {sub}."},
     {"SANDCGI_OAUTH_SCOPES", CONF_STRING, FIELD(access.scope_names), "", 0, 64, NULL, 0,

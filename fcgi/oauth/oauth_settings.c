@@ -87,6 +87,10 @@ int oauth_settings_check(struct oauth_settings *a, const struct oauth_context *c
     if (!*c->oauth)
         return check_unused(a, e);
     fill_in(a, c);
+    if (a->builtin && !a->audience_is_own)
+        return err_set(e, ERR_INVALID,
+                       "SANDCGI_OAUTH_AUDIENCE is not for SANDCGI_OAUTH=" BUILTIN
+                       ", whose tokens are for PUBLIC_BASE_URL; leave it empty");
     if (!a->builtin && !oauth_url_is_ok(c->oauth))
         return err_set(e, ERR_INVALID,
                        "SANDCGI_OAUTH must be empty, builtin, or the issuer's URL, which begins "

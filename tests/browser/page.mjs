@@ -299,6 +299,16 @@ test("by keyboard alone: token, editor and out of it, run, tabs, a dialog and ba
   equal(await page.evaluate(() => document.activeElement.id), "elsewhere", "the focus is back");
 });
 
+test("copy as: where the server has a login, hosted assistants get its URL alone", async (page, site) => {
+  await enter(page, site);
+  await page.click("#elsewhere");
+  await page.check("dialog label:has-text('ChatGPT') input", { force: true });
+  await page.check("dialog .check input");
+  const text = await page.textContent("dialog .copied");
+  check(text.includes(`${site.url}mcp`) && text.includes("OAuth") && !text.includes(site.token), text);
+  await page.screenshot({ path: join(SHOTS, "copy-as-login.png") });
+}, { site: "oauth" });
+
 test("copy as: each client's text has this server's URL, and the token only if asked to", async (page, site) => {
   await enter(page, site);
   await page.click("#elsewhere");
@@ -307,6 +317,7 @@ test("copy as: each client's text has this server's URL, and the token only if a
     const text = await page.textContent("dialog .copied");
     check(text.includes(`${site.url}mcp`) && !text.includes(site.token), `${name}: ${text}`);
   }
+  equal(await page.locator("dialog label:has-text('ChatGPT')").count(), 0, "those that ask for a login");
   await page.check("dialog label:has-text('curl') input", { force: true });
   await page.check("dialog .check input");
   check((await page.textContent("dialog .copied")).includes(site.token), "the token");

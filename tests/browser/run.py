@@ -52,15 +52,15 @@ def below_a_path(page):
     return site
 
 
-def with_oauth():
+def with_oauth(page):
     """A server whose operator has a passphrase; its public name is the one that the browser calls."""
-    site = sites.Site({"SANDCGI_OAUTH": "builtin"})
+    site = sites.Site({"SANDCGI_OAUTH": "builtin"}, start_values(page))
     site.settings["PUBLIC_BASE_URL"] = f"http://localhost:{site.http_port}"
     site.write_config()
     if oauth.set_passphrase(site).returncode:
         raise harness.Failed("sandcgi oauth passphrase")
     site.start()
-    return {"url": f"http://localhost:{site.http_port}/", "passphrase": oauth.PASSPHRASE, "elsewhere": f"http://127.0.0.1:{sites.free_port()}"}
+    return place(site) | {"passphrase": oauth.PASSPHRASE, "elsewhere": f"http://127.0.0.1:{sites.free_port()}"}
 
 
 def start_values(page):
@@ -74,7 +74,7 @@ def main():
         plain, below = sites.Site(SETTINGS, start_values(page)), below_a_path(page)
         plain.start()
         scratch = harness.new_folder("shots")
-        environment = os.environ | {"SITES": json.dumps({"plain": place(plain), "below": place(below, PREFIX), "oauth": with_oauth()}), "PAGE_DIR": page, "SHOTS": scratch}
+        environment = os.environ | {"SITES": json.dumps({"plain": place(plain), "below": place(below, PREFIX), "oauth": with_oauth(page)}), "PAGE_DIR": page, "SHOTS": scratch}
         status = subprocess.run([os.environ["NODE"], f"{HERE}/page.mjs", *sys.argv[1:]], env=environment, check=False).returncode
         if "--shots" in sys.argv:
             shutil.copytree(scratch, sys.argv[sys.argv.index("--shots") + 1], dirs_exist_ok=True)

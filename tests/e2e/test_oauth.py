@@ -128,6 +128,17 @@ def _():
     equal(one.refresh(got["refresh_token"]).status, 200, "a refresh token of before")
 
 
+@test("server/discover and initialize tell the user's assistant where others are given the server's URL")
+def _():
+    for site, told in ((_site(), True), (sites.shared(), False)):
+        caller = site.client()
+        for found in (caller.modern("server/discover").json()["result"], caller.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}).json()["result"]):
+            words = found["instructions"]
+            equal(f"its URL is {site.settings['PUBLIC_BASE_URL']}/mcp" in words and "ChatGPT" in words, told, words)
+            check(words.startswith("Runs programs in a sandbox"), words)
+
+
 @test("without SANDCGI_OAUTH nothing of it is there")
 def _():
     one = OAuth(sites.shared())
@@ -154,6 +165,15 @@ def _():
         contains(file.read(), "$argon2id$", "the hash")
     equal(stat.S_IMODE(os.stat(path).st_mode), 0o600, "its mode")
     site.start()
+
+
+@test("SANDCGI_OAUTH_AUDIENCE with the builtin server stops the start in one line")
+def _():
+    site = sites.own({"SANDCGI_OAUTH": "builtin", "SANDCGI_OAUTH_AUDIENCE": "https://other.example.org/mcp"}, start=False)
+    equal(set_passphrase(site).returncode, 1, "a command")
+    done = subprocess.run([site.binary, "check", "--config", site.config], capture_output=True, text=True, check=False, timeout=30, env=site.tool_environment())
+    equal((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+    contains(done.stderr, "SANDCGI_OAUTH_AUDIENCE is not for SANDCGI_OAUTH=builtin", "the reason")
 
 
 @test("below a path everything is below it, and the well-known documents are at both places")

@@ -19,15 +19,31 @@ const CLIENTS = [
     `Server Transport:   HTTP Streamable\nMCP Endpoint URL:   ${mcpUrl}\n                    ${at("mcp/api")}\nAuthentication:     Bearer\nToken:              ${token}`],
 ];
 
-export function openCopyAs(args) {
+/** Where the server asks for a login (SANDCGI_OAUTH): they take the URL alone. */
+const HOSTED = ["Claude, ChatGPT, Copilot", "On the web, the phone and the desktop: where they ask for a server's URL. They log in by themselves.", () =>
+  `URL:              ${mcpUrl}\nAuthentication:   OAuth\n
+Claude:           Settings, Connectors, Add custom connector
+ChatGPT:          Settings, Apps & Connectors, Developer mode, Create
+Copilot Studio:   Tools, Add a tool, Model Context Protocol; OAuth 2.0, dynamic discovery`];
+
+async function hasLogin() {
+  try {
+    return (await fetch(at(".well-known/oauth-protected-resource/mcp"))).ok;
+  } catch {
+    return false;
+  }
+}
+
+export async function openCopyAs(args) {
+  const clients = await hasLogin() ? [...CLIENTS, HOSTED] : CLIENTS;
   const text = h("pre", { class: "copied", tabindex: "0" });
   const what = h("p", { class: "quiet" });
   const withToken = h("input", { type: "checkbox" });
   const take = h("button", { type: "button", class: "primary" }, "Copy");
-  const choice = h("div", { class: "tabs", role: "radiogroup", ariaLabel: "Client" }, CLIENTS.map(([name], i) =>
+  const choice = h("div", { class: "tabs", role: "radiogroup", ariaLabel: "Client" }, clients.map(([name], i) =>
     h("label", {}, h("input", { type: "radio", name: "client", value: String(i), checked: i === 0 }), h("span", {}, name))));
   const draw = () => {
-    const [, explanation, make] = CLIENTS[Number(choice.querySelector(":checked").value)];
+    const [, explanation, make] = clients[Number(choice.querySelector(":checked").value)];
     what.textContent = explanation;
     text.textContent = make(withToken.checked ? theToken() : "TOKEN", args);
     take.textContent = "Copy";

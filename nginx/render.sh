@@ -322,7 +322,7 @@ derive_edge()
     [[ -n ${value[NODES_FILE]} ]] || return 0
     value[SITE]=edge
     value[EDGE_HTTP_LINE]="include \"${value[CONF_DIR]}/edge_http.conf\";"
-    value[HUB_IS_THERE]=1
+    value[HUB_IS_THERE]=1 value[JUDGE_BACKEND]=${value[BACKEND]} value[JUDGED_CACHE]=''
 }
 
 derive_page()

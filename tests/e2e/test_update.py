@@ -2,6 +2,7 @@
 import http.server
 import json
 import os
+import shutil
 import signal
 import socketserver
 import subprocess
@@ -9,7 +10,7 @@ import threading
 import time
 
 import sites
-from harness import at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
+from harness import TOP, Skip, at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
 from mcp import end_run
 
 
@@ -257,3 +258,37 @@ def _():
     contains(text, "line 2: two nodes have the name n1")
     check(not os.path.exists(f"{folder}/n"), "nothing is written")
     equal(said("--name", "Worker-1")[0], 0)
+
+
+# ---- the files for orchestrators ----
+
+def _check_manifests(*paths):
+    script = 'source "$1/tests/lib/node.sh"; node_find && folder=$(node_install "$1/tests/cluster/manifests") && shift && exec "$NODE" "$TOP/tests/cluster/manifests/check.mjs" "$folder" "$@"'
+    return subprocess.run(["bash", "-c", script, "bash", TOP, *paths], env=os.environ | {"TOP": TOP}, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+
+
+@test("the Kubernetes manifests have the form of their API", timeout=120)
+def _():
+    folder = f"{TOP}/nginx/cluster/kubernetes"
+    done = _check_manifests(*(f"{folder}/{name}" for name in sorted(os.listdir(folder))))
+    equal(done.returncode, 0, done.stdout + done.stderr[-1000:])
+    equal(done.stdout.count("ok "), 10, done.stdout)
+    with open(f"{folder}/node.yaml", encoding="utf-8") as file:
+        text = file.read()
+    wrong = f"{new_folder('manifests')}/wrong.yaml"
+    for before, after in (("maxSurge: 1", "maxSurg: 1"), ("containerPort: 8080", "containerPort: http")):
+        contains(text, before)
+        with open(wrong, "w", encoding="utf-8") as file:
+            file.write(text.replace(before, after))
+        equal(_check_manifests(wrong).returncode, 1, after)
+
+
+@test("docker stack takes the stack's file")
+def _():
+    if not shutil.which("docker"):
+        raise Skip("docker is not installed")
+    done = subprocess.run(["docker", "stack", "config", "-c", f"{TOP}/nginx/cluster/stack.yml"], capture_output=True, text=True, check=False,
+                          env=os.environ | {"PUBLIC_BASE_URL": "https://sandbox.example.org"})
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stdout, "order: start-first")

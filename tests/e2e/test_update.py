@@ -5,12 +5,13 @@ import os
 import shutil
 import signal
 import socketserver
+import ssl
 import subprocess
 import threading
 import time
 
 import sites
-from harness import TOP, Skip, at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
+from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
 from mcp import end_run
 
 
@@ -236,6 +237,67 @@ def _():
         equal(process.wait(10), 0, "exit status")
     with open(told, encoding="utf8") as lines:
         equal(len(lines.readlines()), 4, "reloads: first, n3, n3 leaves, n3 gone")
+
+
+class ApiServer:
+    """Kubernetes' API server, as far as the nodes need it."""
+
+    def __init__(self):
+        self.asked, self.status = [], 200
+        self.slices = [{"addressType": "IPv4", "ports": [{"name": "http", "port": 8080}],
+                        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "nodeName": "worker-1"}]}]
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.asked.append((self.path, self.headers["Authorization"]))
+                answer = json.dumps({"kind": "EndpointSliceList", "metadata": {}, "items": server.slices}).encode()
+                self.send_response(server.status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_arguments):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*sites.certificate())
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        at_test_end(self.server.shutdown)
+
+    def nodes(self, rendered, ca):
+        """sandcgi nodes where a pod's account lies; its status and what it says."""
+        account = "/run/secrets/kubernetes.io/serviceaccount"
+        script = (f'set -e; ca=$(cat "$1"); shift; mount -t tmpfs none /run; mkdir -p {account}; cd {account}; echo "$ca" >ca.crt; echo token1 >token; '
+                  'printf ns1 >namespace; exec "$@"')
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ca, sites.BINARY, "nodes",
+                               "--from", "kubernetes", "--service", "front", "--render", rendered], capture_output=True, text=True, check=False,
+                              env=os.environ | {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self.server.server_port)})
+        return done.returncode, done.stderr
+
+
+@test("sandcgi nodes asks Kubernetes with the pod's token, and believes its CA alone")
+def _():
+    if not IS_ROOT:
+        raise Skip("needs root")
+    api, rendered = ApiServer(), f"{new_folder('nodes')}/nodes.conf"
+    cert, _key = sites.certificate()
+    status, text = api.nodes(rendered, cert)
+    equal(status, 0, text)
+    check(_listed(rendered)[0].startswith("worker1") and _listed(rendered)[0].endswith(" 10.0.0.1:8080"), _listed(rendered))
+    equal(api.asked, [("/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dfront", "Bearer token1")])
+    api.slices = []
+    status, text = api.nodes(rendered, cert)
+    equal((status, len(_listed(rendered))), (0, 1), "a short silence")
+    api.status = 403
+    status, text = api.nodes(rendered, cert)
+    equal(status, 1)
+    contains(text, "may not list endpointslices")
+    status, text = api.nodes(rendered, "/etc/hostname")
+    equal(status, 1)
+    contains(text, "the API server")
+    check("token1" not in text, text)
 
 
 @test("sandcgi nodes needs what it is to do, and says so")

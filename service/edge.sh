@@ -28,7 +28,7 @@ mkdir -p "$site"
 "$scripts/nginx/render.sh" "$site" NODES_FILE="$nodes" EDGE_SECRET_CONF="$site/edge-secret.conf" LOG_DIR=/var/log/nginx ACCESS_LOG=/dev/stdout \
     PUBLIC_URL="$PUBLIC_BASE_URL" TOKENS_FILE="$site/tokens.map" PAGE_DIR=/usr/share/sandcgi/page \
     REAL_IP_FROM="${REAL_IP_FROM:-}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
-    JUDGE="${SANDCGI_OAUTH:+the nodes}" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"
+    CACHE_DIR=/tmp JUDGE="${SANDCGI_OAUTH:+the nodes}" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"
 umask 077
 # shellcheck disable=SC2016 # it is nginx's variable
 printf 'set $sandcgi_edge_secret "%s";\n' "$SANDCGI_EDGE_SECRET" >"$site/edge-secret.conf"

@@ -2,14 +2,16 @@
 import http.server
 import json
 import os
+import shutil
 import signal
 import socketserver
+import ssl
 import subprocess
 import threading
 import time
 
 import sites
-from harness import at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
+from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
 from mcp import end_run
 
 
@@ -237,6 +239,67 @@ def _():
         equal(len(lines.readlines()), 4, "reloads: first, n3, n3 leaves, n3 gone")
 
 
+class ApiServer:
+    """Kubernetes' API server, as far as the nodes need it."""
+
+    def __init__(self):
+        self.asked, self.status = [], 200
+        self.slices = [{"addressType": "IPv4", "ports": [{"name": "http", "port": 8080}],
+                        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}, "nodeName": "worker-1"}]}]
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                server.asked.append((self.path, self.headers["Authorization"]))
+                answer = json.dumps({"kind": "EndpointSliceList", "metadata": {}, "items": server.slices}).encode()
+                self.send_response(server.status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_arguments):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*sites.certificate())
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        at_test_end(self.server.shutdown)
+
+    def nodes(self, rendered, ca):
+        """sandcgi nodes where a pod's account lies; its status and what it says."""
+        account = "/run/secrets/kubernetes.io/serviceaccount"
+        script = (f'set -e; ca=$(cat "$1"); shift; mount -t tmpfs none /run; mkdir -p {account}; cd {account}; echo "$ca" >ca.crt; echo token1 >token; '
+                  'printf ns1 >namespace; exec "$@"')
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", ca, sites.BINARY, "nodes",
+                               "--from", "kubernetes", "--service", "front", "--render", rendered], capture_output=True, text=True, check=False,
+                              env=os.environ | {"KUBERNETES_SERVICE_HOST": "localhost", "KUBERNETES_SERVICE_PORT": str(self.server.server_port)})
+        return done.returncode, done.stderr
+
+
+@test("sandcgi nodes asks Kubernetes with the pod's token, and believes its CA alone")
+def _():
+    if not IS_ROOT:
+        raise Skip("needs root")
+    api, rendered = ApiServer(), f"{new_folder('nodes')}/nodes.conf"
+    cert, _key = sites.certificate()
+    status, text = api.nodes(rendered, cert)
+    equal(status, 0, text)
+    check(_listed(rendered)[0].startswith("worker1") and _listed(rendered)[0].endswith(" 10.0.0.1:8080"), _listed(rendered))
+    equal(api.asked, [("/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dfront", "Bearer token1")])
+    api.slices = []
+    status, text = api.nodes(rendered, cert)
+    equal((status, len(_listed(rendered))), (0, 1), "a short silence")
+    api.status = 403
+    status, text = api.nodes(rendered, cert)
+    equal(status, 1)
+    contains(text, "may not list endpointslices")
+    status, text = api.nodes(rendered, "/etc/hostname")
+    equal(status, 1)
+    contains(text, "the API server")
+    check("token1" not in text, text)
+
+
 @test("sandcgi nodes needs what it is to do, and says so")
 def _():
     def said(*words):
@@ -257,3 +320,37 @@ def _():
     contains(text, "line 2: two nodes have the name n1")
     check(not os.path.exists(f"{folder}/n"), "nothing is written")
     equal(said("--name", "Worker-1")[0], 0)
+
+
+# ---- the files for orchestrators ----
+
+def _check_manifests(*paths):
+    script = 'source "$1/tests/lib/node.sh"; node_find && folder=$(node_install "$1/tests/cluster/manifests") && shift && exec "$NODE" "$TOP/tests/cluster/manifests/check.mjs" "$folder" "$@"'
+    return subprocess.run(["bash", "-c", script, "bash", TOP, *paths], env=os.environ | {"TOP": TOP}, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+
+
+@test("the Kubernetes manifests have the form of their API", timeout=120)
+def _():
+    folder = f"{TOP}/nginx/cluster/kubernetes"
+    done = _check_manifests(*(f"{folder}/{name}" for name in sorted(os.listdir(folder))))
+    equal(done.returncode, 0, done.stdout + done.stderr[-1000:])
+    equal(done.stdout.count("ok "), 10, done.stdout)
+    with open(f"{folder}/node.yaml", encoding="utf-8") as file:
+        text = file.read()
+    wrong = f"{new_folder('manifests')}/wrong.yaml"
+    for before, after in (("maxSurge: 1", "maxSurg: 1"), ("containerPort: 8080", "containerPort: http")):
+        contains(text, before)
+        with open(wrong, "w", encoding="utf-8") as file:
+            file.write(text.replace(before, after))
+        equal(_check_manifests(wrong).returncode, 1, after)
+
+
+@test("docker stack takes the stack's file")
+def _():
+    if not shutil.which("docker"):
+        raise Skip("docker is not installed")
+    done = subprocess.run(["docker", "stack", "config", "-c", f"{TOP}/nginx/cluster/stack.yml"], capture_output=True, text=True, check=False,
+                          env=os.environ | {"PUBLIC_BASE_URL": "https://sandbox.example.org"})
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stdout, "order: start-first")

@@ -71,11 +71,10 @@ def _():
         return {key.split('"')[1]: value for key, value in found.items() if key.startswith(name + "{")}
     sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
     client.structured("exec", {"sandboxId": sandbox, "commands": [PROGRAM]})
-    wanted = {"run", "start", "load", "wipe", "sandbox", "master", "worker", "hub", "broker", "helper", "job", "supervisor"}
+    wanted = {"run", "start", "wipe", "sandbox", "master", "worker", "hub", "broker", "helper", "job", "supervisor"}
 
     def missing():
         client.run(PROGRAM, "bash")
-        client.run("print(1)")
         return wanted - {name for name, value in of("sandcgi_cpu_seconds_total").items() if value > 0}
     wait_until(lambda: not missing(), 15, "each purpose has used processor time")
     check(of("sandcgi_cpu_seconds_total")["run"] > 0.05, "a loop of 60,000 turns")

@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import engine
+import monitoring
 import pool
 import procs
 import sites
@@ -184,8 +185,10 @@ def _():
 
 @test("libraries are loaded under a higher CPU limit, and the container has a run's limits before it counts as preloaded", timeout=240)
 def _():
-    site = warm.idle_site("python=1")
+    address = f"127.0.0.1:{sites.free_port()}"
+    site = warm.idle_site("python=1", SANDCGI_METRICS=address)
     row = pool.wait_for(site, seconds=120, language="python", tier="preloaded")[0]
+    check(monitoring.read(address)[1]['sandcgi_cpu_seconds_total{purpose="load"}'] > 0.1, "loading is counted")
     container = warm.container_of(site, row["runId"])
     equal(engine.count_updates(container), 2, "the limit was raised, and set back")
     equal(_shape(container), _cold_shape("import time; time.sleep(8)", "python"))

@@ -1,10 +1,10 @@
 #include "config.h"
 
 #include "common/base/metrics.h"
+#include "common/base/parse.h"
 #include "common/base/purpose.h"
 #include "tests/unit/unit.h"
 
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +22,14 @@ static uint64_t counted(enum purpose purpose)
     snprintf(key, sizeof key, "\nsandcgi_cpu_seconds_total{purpose=\"%s\"} ",
              purpose_name(purpose));
     const char *line = strstr(buf_str(&text), key);
-    return line ? (uint64_t)(strtod(line + strlen(key), NULL) * 1e6 + 0.5) : 0;
+    uint64_t s = 0, us = 0;
+    if (!line)
+        return 0;
+    assert_int_equal(parse_leading_u64(line + strlen(key), &s), 0);
+    const char *point = line + strlen(key) + strspn(line + strlen(key), "0123456789");
+    if (*point == '.') /* six places, or none */
+        assert_int_equal(parse_leading_u64(point + 1, &us), 0);
+    return s * 1000000 + us;
 }
 
 /* Uses that much processor time. */

@@ -56,20 +56,19 @@ static void each_place_and_version_is_found(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char root[] = "/tmp/cgroup-XXXXXX", command[64];
+        char root[] = "/tmp/cgroup-XXXXXX";
         assert_non_null(mkdtemp(root));
         make(root, cases[i].path, cases[i].text);
         assert_int_equal(number(root, cases[i].count), cases[i].number);
         assert_int_equal(cgroup_open(root, cases[i].count, "another"), -1);
-        snprintf(command, sizeof command, "rm -r %s", root);
-        assert_int_equal(system(command), 0);
+        unit_remove_tree(root);
     }
 }
 
 static void what_is_no_number_is_not_told(void **state)
 {
     (void)state;
-    char root[] = "/tmp/cgroup-XXXXXX", command[64];
+    char root[] = "/tmp/cgroup-XXXXXX";
     uint64_t out = 7;
 
     assert_non_null(mkdtemp(root));
@@ -80,8 +79,7 @@ static void what_is_no_number_is_not_told(void **state)
     make(root, "docker/" ID "/cpu.stat", "");
     assert_false(cgroup_read(fd, CGROUP_CPU_US, &out));
     assert_int_equal(out, 7);
-    snprintf(command, sizeof command, "rm -r %s", root);
-    assert_int_equal(system(command), 0);
+    unit_remove_tree(root);
 }
 
 int main(void)

@@ -19,7 +19,7 @@ struct app_view {
 struct app {
     const struct settings *settings;     /* borrowed */
     struct mcp_server servers[TOOLSETS]; /* one for each set of tools */
-    char *instructions; /* of our own sets of tools */
+    char *instructions;                  /* of our own sets of tools */
     struct tools_app tools;
     const struct mcp_tool **offered[TOOLSETS]; /* the tools of each set that are offered here */
     struct event_sender events;

@@ -196,7 +196,8 @@ struct mcp_origin {
     struct mcp_stdio_client *stdio_client; /* stdio only, NULL for http */
 };
 
-#define MCP_SESSION_MAX (64 + NODE_NAME_MAX + 2) /* bytes of its id, with the NUL */
+#define MCP_SESSION_ID_LEN 64 /* of a session's id, without a node's name */
+#define MCP_SESSION_MAX    (MCP_SESSION_ID_LEN + NODE_NAME_MAX + 2) /* with it and the NUL */
 
 struct mcp_answer {
     int status;      /* HTTP status: 200, 202, 400, 404 … */

@@ -43,7 +43,7 @@ public_host()
 # X for every header Mcp-Param-X: the operator's, and those by which an edge finds the node of a call.
 param_headers()
 {
-    setting NGINX_PARAM_HEADERS ''
+    printf '%s' "$(setting NGINX_PARAM_HEADERS '')"
     [[ $(setting SANDCGI_ROUTE_HEADERS false) != true ]] || printf ' Conversation Run Sandbox'
 }
 

@@ -170,6 +170,21 @@ int mcp_session_create(const struct mcp_server *server, const char *tenant,
     return 0;
 }
 
+/* One that another node keeps. */
+static int load_away(const struct mcp_server *server, const char *node, const char *id,
+                     const char *tenant, struct mcp_session *out, struct err *e)
+{
+    struct mcp_session s = {.record = NULL};
+
+    s.record = session_unseal(server, node, id, tenant, &s.revision);
+    if (!s.record)
+        return not_found(e);
+    memcpy(s.id, id, MCP_SESSION_ID_LEN + 1);
+    snprintf(s.node, sizeof s.node, "%s", node);
+    *out = s;
+    return 0;
+}
+
 int mcp_session_load(const struct mcp_server *server, const char *id, const char *tenant,
                      struct mcp_session *out, struct err *e)
 {
@@ -182,12 +197,12 @@ int mcp_session_load(const struct mcp_server *server, const char *id, const char
 
     if (server->sessions_fd < 0 || !tenant || !id)
         return not_found(e);
-    if (node_other(id, node))
-        return session_unseal(server, node, id + strlen(node) + 1, tenant, out) < 0 ? not_found(e)
-                                                                                    : 0;
-    id = node_strip(id);
+    const bool is_own = !node_other(id, node);
+    id = is_own ? node_strip(id) : id + strlen(node) + 1;
     if (!mcp_session_id_is_valid(id))
         return not_found(e);
+    if (!is_own)
+        return load_away(server, node, id, tenant, out, e);
     record = read_record(server->sessions_fd, id, &st);
     if (!record || mcp_session_parse(record, &s) < 0)
         return not_found(e);

@@ -18,7 +18,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#define MCP_SESSION_ID_LEN      64
 #define MCP_SUBSCRIPTIONS_MAX   256   /* per session or listen */
 #define MCP_SUBSCRIPTIONS_BYTES 16384 /* their URIs together */
 #define MCP_NAMED_MAX           32    /* values that a session has named */

@@ -99,26 +99,21 @@ static unsigned number_at(const char *id, size_t at, size_t n)
     return value;
 }
 
-int session_unseal(const struct mcp_server *server, const char *node, const char *id,
-                   const char *tenant, struct mcp_session *out)
+json_t *session_unseal(const struct mcp_server *server, const char *node, const char *id,
+                       const char *tenant, enum mcp_revision *out_revision)
 {
     char tag[TAG_HEX + 1], mac[2 * MAC_BYTES + 1];
     struct err e = ERR_INIT;
 
-    if (!mcp_session_id_is_valid(id))
-        return -1;
     crypto_tag(tenant, TAG_HEX / 2, tag);
     if (mac_of(server, node, tenant, id, mac, &e) < 0 || memcmp(id, tag, TAG_HEX) != 0 ||
         !crypto_equal(mac, strlen(mac), id + MAC_AT, strlen(mac)) ||
         clock_unix_s() - (int64_t)number_at(id, TIME_AT, 8) > SESSION_AWAY_S)
-        return -1;
+        return NULL;
     unsigned revision = number_at(id, REVISION_AT, 2);
     if (revision >= MCP_REVISIONS || !(MCP_REVISION_BIT(revision) & MCP_ANY_LEGACY))
-        return -1;
-    *out = (struct mcp_session){.revision = (enum mcp_revision)revision,
-                                .record = json_pack("{s:s, s:o}", "tenant", tenant, "capabilities",
-                                                    capabilities_of(number_at(id, CAN_AT, 2)))};
-    memcpy(out->id, id, sizeof out->id);
-    snprintf(out->node, sizeof out->node, "%s", node);
-    return 0;
+        return NULL;
+    *out_revision = (enum mcp_revision)revision;
+    return json_pack("{s:s, s:o}", "tenant", tenant, "capabilities",
+                     capabilities_of(number_at(id, CAN_AT, 2)));
 }

@@ -10,7 +10,6 @@
 #define BACK_OFF_MS     1000  /* after a first failure */
 #define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not of one cause */
 #define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
-#define EVIDENCE_MIN    4     /* conversations that tell what others will do */
 
 /* ---- what is remembered and counted (pool_books.h) ---- */
 
@@ -107,37 +106,19 @@ static bool may_serve_again(const struct pool *p, const struct child *c)
            !c->single_use && c->sandbox_dir[0] && c->runs + 1 < POOL_RUNS_MAX;
 }
 
-bool pool_is_likely(size_t some, size_t all)
-{
-    return all >= EVIDENCE_MIN && 2 * some >= all;
-}
-
-/* Puts the sandboxes into the index, and counts their conversations. */
-static void count_sandboxes(struct pool *p)
-{
-    memset(p->index, 0, sizeof(p->index));
-    p->conversations = 0;
-    for (size_t i = 0; i < p->n_sandboxes; i++) {
-        struct pool_sandbox *sandbox = &p->sandboxes[i];
-        size_t at = index_of(sandbox->name);
-        bool seen = false;
-
-        sandbox->have = sandbox->busy = 0;
-        for (; p->index[at]; at = (at + 1) % POOL_INDEX)
-            seen |= strcmp(p->sandboxes[p->index[at] - 1].name, sandbox->name) == 0;
-        p->index[at] = (uint16_t)(i + 1);
-        p->conversations += !seen;
-        sandbox->lang->users += !sandbox->expected;
-        sandbox->lang->loaders += sandbox->preloaded;
-    }
-}
-
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
 {
     *out = (struct pool_count){0};
     for (size_t i = 0; i < p->settings.n; i++)
-        p->langs[i].have = p->langs[i].preloaded = p->langs[i].users = p->langs[i].loaders = 0;
-    count_sandboxes(p);
+        p->langs[i].have = p->langs[i].preloaded = 0;
+    memset(p->index, 0, sizeof(p->index));
+    for (size_t i = 0; i < p->n_sandboxes; i++) {
+        p->sandboxes[i].have = p->sandboxes[i].busy = 0;
+        size_t at = index_of(p->sandboxes[i].name);
+        while (p->index[at])
+            at = (at + 1) % POOL_INDEX;
+        p->index[at] = (uint16_t)(i + 1);
+    }
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (c->kind != CHILD_SUPERVISOR)
             continue;
@@ -312,25 +293,8 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
         add_place(p, &sandbox->extra, now_ms);
     sandbox->proven |= want->known;
-    sandbox->expected = false;
     sandbox->preloaded = wants_preloaded(want) || (p->settings.reuse && sandbox->preloaded);
     sandbox->used_ms = now_ms;
-}
-
-/* A conversation that goes on may want the other languages that most have used. */
-static void expect_languages(struct pool *p, const struct pool_sandbox *of, int64_t now_ms)
-{
-    for (size_t i = 0; i < p->settings.n && p->n_sandboxes < p->max_sandboxes; i++) {
-        struct pool_lang *lang = &p->langs[i];
-        if (!pool_is_likely(lang->users, p->conversations))
-            continue;
-        const size_t before = p->n_sandboxes;
-        struct pool_sandbox *sandbox = pool_sandbox_of(p, of->name, lang);
-        if (p->n_sandboxes == before)
-            continue;
-        sandbox->ended = sandbox->expected = true;
-        sandbox->used_ms = now_ms;
-    }
 }
 
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
@@ -343,8 +307,6 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
     struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, lang);
     sandbox->ended = true;
     sandbox->used_ms = now_ms;
-    if (sandbox->proven && p->settings.reuse)
-        expect_languages(p, sandbox, now_ms);
 }
 
 void pool_note_doubt(struct pool *p)

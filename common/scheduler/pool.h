@@ -119,10 +119,7 @@ struct pool_action {
  * conversation used longest ago loses its container first, then the most expensive one goes.
  * Libraries are loaded one container at a time: for conversations whose programs imported them,
  * the one used last before the others, as soon as no program is young; for new conversations while
- * the machine is idle, and one container per language stays without. On an idle machine a
- * conversation that goes on is taken to want what at least half of the conversations have, of four
- * or more: their libraries, and with reuse a container of another language that they use, while all
- * that waits takes half of the budget at most. After an hour, or when the
+ * the machine is idle, and one container per language stays without. After an hour, or when the
  * image is another, a container is replaced.
  */
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,

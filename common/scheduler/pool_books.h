@@ -32,8 +32,6 @@ struct pool_lang {
     int64_t back_off_ms;    /* after the latest failure */
     int64_t retry_ms;       /* nothing is started before */
     size_t have, preloaded; /* counted by pool_count: all on warm directories, and the preloaded */
-    size_t users, loaders;  /* the same: conversations that have used it, and those of them whose
-                               programs want libraries */
     uint64_t started_bytes, preloaded_bytes; /* the most that one was seen to use; 0: none said */
 };
 
@@ -45,7 +43,6 @@ struct pool_sandbox {
     int64_t used_ms;
     bool ended;     /* a program of it is over, or it got a file: it may want a next one */
     bool proven;    /* it was used again: it is likely to be once more */
-    bool expected;  /* the conversation has not used the language, but most others have */
     bool preloaded; /* its last program wanted a library that can be preloaded, or one before it
                      * whose container still serves */
     size_t have;    /* counted by pool_count: containers that wait, or will */
@@ -67,7 +64,6 @@ struct pool {
     struct pool_lang langs[POOL_LANGUAGES_MAX];
     struct pool_sandbox *sandboxes;
     size_t n_sandboxes, max_sandboxes;
-    size_t conversations; /* counted by pool_count: those that n_sandboxes are of */
     uint16_t
         index[POOL_INDEX]; /* where a sandbox_dir is, from 1; 0: none. Made anew by pool_count */
     int64_t last_claim_ms, last_end_ms; /* of runs */
@@ -85,8 +81,6 @@ void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox);
 /* The record of the conversation whose directory the child sits on; NULL: none. By an index, which
  * pool_count makes: it is asked for each child several times. */
 struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *child);
-/* Do so many of the conversations make it likely that another one does the same? At least half. */
-bool pool_is_likely(size_t some, size_t all);
 /* The usual memory of a container of this language. */
 uint64_t pool_usual_bytes(const struct pool_lang *lang, bool preloaded);
 

@@ -200,12 +200,6 @@ static void propose_langs(struct pool_pass *l, struct candidate *best)
     }
 }
 
-/* What is only expected has half of the memory, and the time of an idle machine. */
-static bool may_expect(const struct pool_pass *l)
-{
-    return l->now->machine_idle && l->count.used <= l->pool->settings.memory_bytes / 2;
-}
-
 static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool proven)
 {
     for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
@@ -214,7 +208,7 @@ static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool 
             sandbox->have + sandbox->busy < places_of_sandbox(sandbox) &&
             (proven || (is_reached(l, sandbox->used_ms + SETTLE_MS) &&
                         l->now->now_ms - sandbox->used_ms < FRESH_MS)) &&
-            (!sandbox->expected || may_expect(l)) && may_start(l, sandbox->lang))
+            may_start(l, sandbox->lang))
             propose(best, (struct candidate){.lang = sandbox->lang,
                                              .sandbox = sandbox,
                                              .have = sandbox->have,
@@ -289,13 +283,6 @@ static bool start_one(struct pool_pass *l, struct pool_action *out)
     return true;
 }
 
-/* Its programs have wanted no libraries yet, but those of most conversations have. */
-static bool expects_libraries(const struct pool_pass *l, const struct pool_sandbox *sandbox)
-{
-    return sandbox->proven && !sandbox->preloaded && may_expect(l) &&
-           pool_is_likely(sandbox->lang->loaders, sandbox->lang->users);
-}
-
 /* One place of several stays without libraries, for programs that import none. */
 static bool wants_loading(struct pool_pass *l, const struct child *c)
 {
@@ -307,7 +294,7 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
     const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
     const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
     if (!lang || !c->warm_dir[0])
-        return sandbox && (sandbox->preloaded || expects_libraries(l, sandbox)); /* or it ends */
+        return sandbox && sandbox->preloaded; /* NULL: it is about to end */
     return lang->preloaded < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
 }
 
@@ -315,9 +302,7 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
  * takes once: its container does not wait for an idle machine, but comes before all others. */
 static bool may_load(struct pool_pass *l, const struct child *c)
 {
-    const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
-
-    if (sandbox && sandbox->preloaded)
+    if (c->sandbox_dir[0])
         return is_reached(l, quiet_from_ms(l));
     if (!is_settled(l))
         return false;

@@ -767,99 +767,6 @@ static struct child *serve_with_library(struct world *w, const char *dir)
     return c;
 }
 
-/* dir-0 to dir-3 have run Python, and the first n of them have imported a library. */
-static void four_conversations(struct world *w, int n)
-{
-    char dir[] = "dir-0";
-
-    for (; dir[4] < '4'; dir[4]++) {
-        if (dir[4] - '0' < n)
-            serve_with_library(w, dir);
-        else
-            serve(w, "python", dir, true);
-        world_rest(w);
-    }
-}
-
-static int loaded_on(const struct world *w, const char *dir)
-{
-    return world_count(
-        w, (struct world_filter){.sandbox_dir = dir, .state = -1, .tier = ENGINE_TIER_PRELOADED});
-}
-
-static void libraries_that_most_conversations_use_are_loaded_for_one_that_goes_on(void **state)
-{
-    static const struct {
-        int with_library; /* of four; a fifth that has none makes it less than half, once */
-        bool idle, known;
-        int loaded;
-    } cases[] = {{4, true, true, 1},
-                 {3, true, true, 1},
-                 {2, true, true, 0},
-                 {4, true, false, 0},
-                 {4, false, true, 0}};
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct world w;
-
-        world_open_reuse(&w);
-        four_conversations(&w, cases[i].with_library);
-        w.idle = cases[i].idle;
-        serve(&w, "python", "dir-9", cases[i].known);
-        world_rest(&w);
-        w.now += 1000;
-        world_rest(&w);
-        assert_int_equal(loaded_on(&w, "dir-9"), cases[i].loaded);
-        world_close(&w);
-    }
-}
-
-static void a_language_that_most_conversations_use_is_ready_for_one_that_goes_on(void **state)
-{
-    (void)state;
-    for (int users = 1; users <= 3; users++) {
-        struct world w;
-        char dir[] = "dir-0";
-
-        world_open_reuse(&w);
-        four_conversations(&w, 0);
-        for (; dir[4] < '0' + users; dir[4]++)
-            serve(&w, "typescript", dir, true);
-        w.idle = false;
-        for (int busy = 1; busy >= 0; busy--) {
-            serve(&w, "python", "dir-3", true);
-            for (int i = 0; i < 3; i++) {
-                world_rest(&w);
-                w.now += 1000;
-            }
-            assert_int_equal(world_on(&w, "dir-3"), !busy && users > 1 ? 2 : 1);
-            w.idle = true;
-        }
-        if (users > 1) {
-            struct child *c = serve(&w, "typescript", "dir-3", true);
-            assert_int_equal(c->runs, 1);
-        }
-        world_close(&w);
-    }
-}
-
-static void what_is_expected_takes_half_of_the_memory_at_most(void **state)
-{
-    struct world w;
-
-    (void)state;
-    world_open_reuse(&w);
-    four_conversations(&w, 4);
-    say_memory(&w, "python", 100 * WORLD_MIB, 140 * WORLD_MIB);
-    serve(&w, "python", "dir-9", true);
-    world_rest(&w);
-    w.now += 1000;
-    world_rest(&w);
-    assert_int_equal(loaded_on(&w, "dir-9"), 0);
-    world_close(&w);
-}
-
 static void a_conversations_libraries_are_loaded_on_a_busy_machine_too(void **state)
 {
     struct pool_action action;
@@ -1183,9 +1090,6 @@ int main(void)
         cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
         cmocka_unit_test(a_used_container_is_its_conversations_next_one),
-        cmocka_unit_test(libraries_that_most_conversations_use_are_loaded_for_one_that_goes_on),
-        cmocka_unit_test(a_language_that_most_conversations_use_is_ready_for_one_that_goes_on),
-        cmocka_unit_test(what_is_expected_takes_half_of_the_memory_at_most),
         cmocka_unit_test(a_conversations_libraries_are_loaded_on_a_busy_machine_too),
         cmocka_unit_test(its_libraries_wait_until_no_program_is_young),
         cmocka_unit_test(a_run_that_wants_one_for_itself_gets_an_unused_one),

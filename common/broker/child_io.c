@@ -157,13 +157,9 @@ static int child_post(struct child *child, const json_t *message, int pass_fd, s
     return wire_post(child->link->fd, message, pass_fd, e);
 }
 
-int child_io_hand(struct child *child, const struct child_call *call, struct err *e)
+int child_io_hand(struct child *child, const struct handed_call *call, struct err *e)
 {
-    /* O: the head stays the caller's. */
-    json_auto_t *message = json_pack("{s:s, s:O, s:I, s:s, s:s*, s:s*}", "do", "hand", "head",
-                                     call->head, "queueMs", (json_int_t)call->queue_ms, "runId",
-                                     child->run_id, "imageId", call->image_id, "sandboxDir",
-                                     call->sandbox_dir);
+    json_auto_t *message = wire_hand_new(call, child->run_id);
 
     return child_post(child, message, call->connection, e);
 }

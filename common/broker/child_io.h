@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/base/loop.h"
+#include "common/protocol/wire.h"
 #include "common/scheduler/children.h"
 
 #include <jansson.h>
@@ -54,17 +55,8 @@ bool child_io_next_of(struct child_io *io, struct child *child, struct child_eve
 /* From now on child_io_next reads what all children have sent by now. */
 void child_io_poll(struct child_io *io);
 
-/* A call that a child is handed. Borrowed. */
-struct child_call {
-    const json_t *head;
-    int connection; /* its caller's, a body unread */
-    /* Of a run: where it is wanted, and how long it was queued. */
-    const char *image_id, *sandbox_dir;
-    int64_t queue_ms;
-};
-
 /* {"do":"hand",…} with the connection; closes nothing; -1 when the child is gone (the caller
  * chooses another). */
-int child_io_hand(struct child *child, const struct child_call *call, struct err *e);
+int child_io_hand(struct child *child, const struct handed_call *call, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);

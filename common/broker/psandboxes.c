@@ -76,10 +76,9 @@ static int check_image(const struct spawner *s, const char *image, struct err *e
 static int psandbox_start_new(const struct spawner *s, int fd, const json_t *head,
                               const struct want *want, struct err *e)
 {
-    struct supervisor_spawn spawn = {.sandbox_dir = want->sandbox_dir,
-                                     .network = wire_network(head) != NETWORK_NONE,
-                                     .head = head,
-                                     .connection = fd};
+    struct supervisor_spawn spawn = {
+        .call = {.head = head, .connection = fd, .sandbox_dir = want->sandbox_dir},
+        .network = wire_network(head) != NETWORK_NONE};
     struct child *child = NULL;
 
     if (check_room(s, want->tenant, e) < 0 || (want->image && check_image(s, want->image, e) < 0))

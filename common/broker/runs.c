@@ -16,9 +16,7 @@
 struct run_call {
     struct queued_run run; /* first: a queued run is its call */
     int fd;
-    json_t *head;
-    struct run_request request; /* points into head, as the next */
-    struct run_options options;
+    json_t *head;            /* run points into it */
     struct loop_watch watch; /* while it is queued: has its caller left? */
 };
 
@@ -96,17 +94,24 @@ static void assign(struct broker *b, const struct run_action *action, struct chi
     run_queue_assigned(b->queue, action, child, now_ms);
 }
 
-static void assign_warm(struct broker *b, const struct run_action *action, int64_t now_ms)
+/* As its supervisor gets it. */
+static struct handed_call call_handed(const struct run_action *action, int64_t now_ms)
 {
     const struct run_call *call = call_of(action->run);
-    const struct child_call handed = {.head = call->head,
-                                      .connection = call->fd,
-                                      .image_id = action->want.runner->image_id,
-                                      .sandbox_dir = call->run.sandbox_dir,
-                                      .queue_ms = now_ms - call->run.asked_ms};
+
+    return (struct handed_call){.head = call->head,
+                                .connection = call->fd,
+                                .sandbox_dir = call->run.sandbox_dir,
+                                .image_id = action->want.runner->image_id,
+                                .queue_ms = now_ms - call->run.asked_ms};
+}
+
+static void assign_warm(struct broker *b, const struct run_action *action, int64_t now_ms)
+{
+    const struct handed_call call = call_handed(action, now_ms);
     struct err e = ERR_INIT;
 
-    if (child_io_hand(action->child, &handed, &e) == 0) {
+    if (child_io_hand(action->child, &call, &e) == 0) {
         assign(b, action, action->child, now_ms);
         return;
     }
@@ -116,13 +121,9 @@ static void assign_warm(struct broker *b, const struct run_action *action, int64
 
 static void assign_new(struct broker *b, struct run_action *action, int64_t now_ms)
 {
-    const struct run_call *call = call_of(action->run);
     const struct supervisor_spawn spawn = {.runner = action->want.runner,
-                                           .sandbox_dir = call->run.sandbox_dir,
-                                           .head = call->head,
-                                           .connection = call->fd,
-                                           .network = action->want.network,
-                                           .queue_ms = now_ms - call->run.asked_ms};
+                                           .call = call_handed(action, now_ms),
+                                           .network = action->want.network};
     struct child *child = spawn_supervisor(&b->spawner, CHILD_SUPERVISOR, &spawn, &action->why);
 
     if (child) {
@@ -206,24 +207,25 @@ void runs_tick(struct broker *b)
 static int call_decode(struct broker *b, struct run_call *call, struct err *e)
 {
     struct queued_run *run = &call->run;
+    struct run_request request;
+    struct run_options options;
 
-    if (wire_run_head_decode(call->head, &call->request, &call->options, e) < 0 ||
-        sandbox_name(&b->root, call->request.tenant, call->request.conversation, run->sandbox_dir,
-                     e) < 0 ||
-        !runners_find(&b->housekeeper.runners, call->request.language, e) ||
-        runners_check_network(&b->housekeeper.runners, b->config->limits.network,
-                              call->request.network, e) < 0)
+    if (wire_run_head_decode(call->head, &request, &options, e) < 0 ||
+        sandbox_name(&b->root, request.tenant, request.conversation, run->sandbox_dir, e) < 0 ||
+        !runners_find(&b->housekeeper.runners, request.language, e) ||
+        runners_check_network(&b->housekeeper.runners, b->config->limits.network, request.network,
+                              e) < 0)
         return -1;
-    run->tenant = call->request.tenant;
-    run->conversation = call->request.conversation;
-    run->language = call->request.language;
-    run->imports = call->options.imports;
-    run->background = call->options.background;
-    run->network = run_needs_new(&call->request);
-    run->single_use = call->request.single_use;
+    run->tenant = request.tenant;
+    run->conversation = request.conversation;
+    run->language = request.language;
+    run->imports = options.imports;
+    run->background = options.background;
+    run->network = run_needs_new(&request);
+    run->single_use = request.single_use;
     run->most = tenants_find(b->config->tenants, run->tenant)->concurrent_runs;
-    run->detach = call->options.detach;
-    run->wait_ms = call->options.wait_ms;
+    run->detach = options.detach;
+    run->wait_ms = options.wait_ms;
     return 0;
 }
 

@@ -99,7 +99,7 @@ static struct child *row_new(const struct spawner *s, enum child_kind kind,
     crypto_random_hex(RUN_ID_LEN / 2, child->container_id);
     memcpy(child->run_id, child->container_id, sizeof child->run_id);
     snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s",
-             spawn->sandbox_dir ? spawn->sandbox_dir : "");
+             spawn->call.sandbox_dir ? spawn->call.sandbox_dir : "");
     snprintf(child->warm_dir, sizeof child->warm_dir, "%s", spawn->warm_dir ? spawn->warm_dir : "");
     child->network = spawn->network;
     if (!spawn->runner)
@@ -155,11 +155,8 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
         .facts = s->runners->facts,
         .psandbox = kind == CHILD_PSANDBOX,
         .runner = spawn->runner,
-        .head = spawn->head,
-        .connection = spawn->head ? spawn->connection : -1,
-        .queue_ms = spawn->queue_ms,
+        .call = spawn->call,
         .warm_dir = spawn->warm_dir,
-        .sandbox_dir = spawn->sandbox_dir,
         .helpers_path = s->helpers_path,
     };
 
@@ -167,7 +164,7 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
         const struct fork_plan plan = {.body = run_supervisor,
                                        .ctx = &start,
-                                       .keep = {start.channel = theirs, start.connection},
+                                       .keep = {start.channel = theirs, start.call.connection},
                                        .purpose = PURPOSE_SUPERVISOR};
 
         child->pid = fork_process(s, &plan, e);

@@ -27,11 +27,9 @@ struct spawner {
 
 struct supervisor_spawn {
     const struct engine_runner *runner; /* NULL: head names an image */
-    const char *warm_dir, *sandbox_dir; /* one of them: of what is run, of a warm container */
-    const json_t *head;                 /* of the call that it is for; NULL: it is a warm one */
-    int connection;                     /* and its caller; stays the caller's */
+    const char *warm_dir;               /* of a warm container that is not on a sandbox_dir */
+    struct handed_call call;            /* that it is for; its connection stays the caller's */
     bool network;
-    int64_t queue_ms;
 };
 
 /* Of a run or a persistent sandbox. NULL: the process could not be made. The row is among the

@@ -171,7 +171,7 @@ bool supervisors_await(struct broker *b, const json_t *head)
 bool supervisors_hand(struct broker *b, int fd, const json_t *head)
 {
     struct child *child = find_or_look(b, head);
-    const struct child_call call = {.head = head, .connection = fd};
+    const struct handed_call call = {.head = head, .connection = fd};
     struct err e = ERR_INIT;
 
     /* Of one that has ended there is a record, if any. */

@@ -109,7 +109,8 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 {
     const struct sandbox_root *root = w->spawner->root;
     char name[WARM_DIR_NAME_LEN + 1];
-    const struct supervisor_spawn spawn = {.runner = action->runner, .warm_dir = name};
+    const struct supervisor_spawn spawn = {
+        .runner = action->runner, .warm_dir = name, .call = {.connection = -1}};
     struct err e = ERR_INIT;
 
     if (warm_dir_make(root, name, &e) < 0) {
@@ -122,8 +123,8 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 
 static void start_on_sandbox(struct warm_pool *w, const struct pool_action *action)
 {
-    const struct supervisor_spawn spawn = {.runner = action->runner,
-                                           .sandbox_dir = action->sandbox_dir};
+    const struct supervisor_spawn spawn = {
+        .runner = action->runner, .call = {.connection = -1, .sandbox_dir = action->sandbox_dir}};
     struct err e = ERR_INIT;
 
     if (faccessat(w->spawner->root->fd, action->sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) < 0)

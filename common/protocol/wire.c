@@ -120,6 +120,14 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
     return decode_imports(json_object_get(head, "imports"), &options->imports, e);
 }
 
+json_t *wire_hand_new(const struct handed_call *call, const char *run_id)
+{
+    /* O: the head stays the caller's. */
+    return json_pack("{s:s, s:O, s:I, s:s, s:s*, s:s*}", "do", "hand", "head", call->head,
+                     "queueMs", (json_int_t)call->queue_ms, "runId", run_id, "imageId",
+                     call->image_id, "sandboxDir", call->sandbox_dir);
+}
+
 static int write_text(const json_t *message, struct buf *out, struct err *e)
 {
     if (json_write(message, out) < 0)

@@ -78,6 +78,18 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
 /* Only the options, of any head that has some. imports is not among them. */
 void wire_run_options_decode(const json_t *head, struct run_options *out);
 
+/* A call as the main process gives it to a supervisor: with the fork, or over the channel.
+ * Borrowed. */
+struct handed_call {
+    const json_t *head;      /* NULL: there is none yet */
+    int connection;          /* its caller's, a body unread; -1: none */
+    const char *sandbox_dir; /* of its conversation; NULL: the supervisor has it, or none yet */
+    const char *image_id;    /* that a run is wanted in; else NULL */
+    int64_t queue_ms;        /* for which a run was queued */
+};
+/* {"do":"hand",…}, of the supervisor with that run id. New reference. */
+json_t *wire_hand_new(const struct handed_call *call, const char *run_id);
+
 /* Sends a JSON object with an optional descriptor (-1: none). */
 int wire_send(int fd, const json_t *message, int pass_fd, struct err *e);
 /* The same without waiting, see sock_post_message. */

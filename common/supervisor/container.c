@@ -122,14 +122,14 @@ bool container_open(struct container *c, const struct supervisor_start *start,
         c->lock_fd = run_lock_take(start->root->fd, start->container_id, &e);
     c->channel.broker_path = start->config->path;
     c->channel.run_id = start->container_id;
-    c->channel.head = start->head;
+    c->channel.head = start->call.head;
     c->attend = (struct engine_attend){.fd = c->channel.loop.fd, .tick = container_tick, .ctx = c};
     c->engine = c->lock_fd < 0 ? NULL : docker_engine_new(&address, &e);
     if (c->engine)
         return true;
     log_error("a supervisor cannot start: %s", e.text);
-    if (start->connection >= 0)
-        waiter_refuse(start->connection, &e);
+    if (start->call.connection >= 0)
+        waiter_refuse(start->call.connection, &e);
     container_clear(c);
     return false;
 }

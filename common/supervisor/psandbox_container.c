@@ -33,8 +33,8 @@ static json_t *record_new(const struct supervisor *s)
     psandbox_id_write(start->container_id, id);
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
                      s->use.tenant, "sandboxId", id, "status", "running", "conversationId",
-                     s->use.conversation, kind, json_get_string(start->head, kind), "network",
-                     wire_network(start->head) != NETWORK_NONE, "session", s->keeps_variables,
+                     s->use.conversation, kind, json_get_string(start->call.head, kind), "network",
+                     wire_network(start->call.head) != NETWORK_NONE, "session", s->keeps_variables,
                      "begunUs", (json_int_t)clock_unix_us(), "createdAt", (json_int_t)now,
                      "lastUsedAt", (json_int_t)now, "idleTimeoutMs", (json_int_t)s->idle_ms,
                      "expiresAt", (json_int_t)(now + s->total_ms / 1000), "keepSeconds",
@@ -65,18 +65,19 @@ int psandbox_start(struct supervisor *s, struct err *e)
     const struct supervisor_start *start = s->base.start;
     AUTO_SNAPSHOT struct snapshot before = {0};
 
-    if (sandbox_open_named(start->root, start->sandbox_dir, s->use.tenant, &s->sandbox, e) < 0 ||
+    if (sandbox_open_named(start->root, start->call.sandbox_dir, s->use.tenant, &s->sandbox, e) <
+            0 ||
         retention_notice_before(&s->sandbox, &before, e) < 0)
         return -1;
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
     struct engine_spec spec = {
-        .image = json_get_string(start->head, "image"),
+        .image = json_get_string(start->call.head, "image"),
         .psandbox = true,
         .helpers_path = start->helpers_path,
-        .alias = json_get_string(start->head, "alias"),
+        .alias = json_get_string(start->call.head, "alias"),
         .data_path = data_path,
         .deadline_unix = clock_unix_s() + (s->total_ms + CONTAINER_START_MS + GRACE_MS) / 1000,
-        .network = wire_network(start->head),
+        .network = wire_network(start->call.head),
     };
     if (container_start(&s->base, s->sandbox.owner, &spec, e) < 0)
         return -1;

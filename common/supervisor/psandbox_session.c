@@ -266,7 +266,7 @@ int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
     const struct run_body *body = &call->run.body;
     enum network_tier network = wire_network(call->run.head);
 
-    if (network != wire_network(s->base.start->head))
+    if (network != wire_network(s->base.start->call.head))
         return err_set(e, ERR_INVALID,
                        "network: this session was begun %s it; say so again, or reset it first",
                        network == NETWORK_NONE ? "with" : "without");

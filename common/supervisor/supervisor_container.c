@@ -312,8 +312,8 @@ void warm_begin(struct supervisor *s)
     struct stat dir;
     struct err e = ERR_INIT;
 
-    if (start->sandbox_dir)
-        memcpy(known.name, start->sandbox_dir, sizeof known.name);
+    if (start->call.sandbox_dir)
+        memcpy(known.name, start->call.sandbox_dir, sizeof known.name);
     AUTO_FREE char *data_path = start->warm_dir ? warm_dir_host_path(start->root, start->warm_dir)
                                                 : sandbox_host_path(&known);
     if (!(start->warm_dir ? warm_dir_stat(start->root, start->warm_dir, &dir)

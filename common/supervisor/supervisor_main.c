@@ -232,7 +232,7 @@ static const struct container_ops supervisor_ops = {
 
 static int64_t wanted_ms(const struct supervisor_start *start, const char *name, uint64_t most)
 {
-    json_int_t wanted = json_get_integer(start->head, name, 0);
+    json_int_t wanted = json_get_integer(start->call.head, name, 0);
 
     return wanted > 0 && (uint64_t)wanted < most ? wanted : (int64_t)most;
 }
@@ -242,25 +242,14 @@ static void psandbox_init(struct supervisor *s, const struct supervisor_start *s
 {
     const struct psandbox_settings *settings = &start->config->limits.persistent;
 
-    s->use.tenant = mem_strdup(json_get_string(start->head, "tenant"));
-    s->use.conversation = mem_strdup(json_get_string(start->head, "conversationId"));
-    s->language = json_get_string(start->head, "language");
-    s->keeps_variables = op_of(start->head) == OP_SESSION;
+    s->use.tenant = mem_strdup(json_get_string(start->call.head, "tenant"));
+    s->use.conversation = mem_strdup(json_get_string(start->call.head, "conversationId"));
+    s->language = json_get_string(start->call.head, "language");
+    s->keeps_variables = op_of(start->call.head) == OP_SESSION;
     s->session.control = BUF_INIT(4096);
     s->idle_ms = wanted_ms(start, "idleMs", settings->idle_ms);
     s->total_ms = wanted_ms(start, "totalMs", settings->total_ms);
     s->log = output_new(0, OUTPUT_NEWEST);
-}
-
-/* The call that it is forked for comes as every other. */
-static void take_first(struct supervisor *s, const struct supervisor_start *start)
-{
-    json_auto_t *first = json_pack("{s:O, s:I, s:s, s:s*, s:s*}", "head", start->head, "queueMs",
-                                   (json_int_t)start->queue_ms, "runId", start->container_id,
-                                   "imageId", start->runner ? start->runner->image_id : NULL,
-                                   "sandboxDir", start->sandbox_dir);
-
-    supervisor_take_call(s, first, start->connection);
 }
 
 static bool goes_on(struct supervisor *s)
@@ -278,8 +267,9 @@ void supervisor_main(const struct supervisor_start *start)
         return;
     if (start->psandbox)
         psandbox_init(&s, start);
-    if (start->head)
-        take_first(&s, start);
+    json_auto_t *first = start->call.head ? wire_hand_new(&start->call, start->container_id) : NULL;
+    if (first) /* the call that it is forked for comes as every other */
+        supervisor_take_call(&s, first, start->call.connection);
     else
         warm_begin(&s);
     if (start->psandbox)

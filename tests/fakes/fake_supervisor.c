@@ -230,7 +230,8 @@ static void psandbox_answer(const struct supervisor_start *start, int take_fd, c
     psandbox_id_write(start->container_id, id);
     json_auto_t *reply = wire_result_new(json_pack(
         "{s:s, s:s, s:i, s:s, s:s}", "by", id, "op", op, "pid", (int)getpid(), "sandboxId", id,
-        "image", start->runner ? start->runner->image : json_get_string(start->head, "image")));
+        "image",
+        start->runner ? start->runner->image : json_get_string(start->call.head, "image")));
     wire_send(take_fd, reply, -1, &e);
     shutdown(take_fd, SHUT_RDWR);
     auto_close_fd(&take_fd);
@@ -245,7 +246,7 @@ static bool psandbox_heed(const struct supervisor_start *start, int *last_fd, co
     const json_t *head = json_object_get(message, "head");
     const char *op = json_get_string(head, "op");
 
-    if (!message && strcmp(json_get_string(start->head, "conversationId"), "lingers") == 0)
+    if (!message && strcmp(json_get_string(start->call.head, "conversationId"), "lingers") == 0)
         pause();
     if (!op)
         return false;
@@ -265,7 +266,7 @@ static void psandbox_main(const struct supervisor_start *start)
     struct err e = ERR_INIT;
     int last_fd = -1;
 
-    psandbox_answer(start, start->connection, json_get_string(start->head, "op"));
+    psandbox_answer(start, start->call.connection, json_get_string(start->call.head, "op"));
     while (psandbox_heed(start, &last_fd, &last_op))
         ;
     wire_send(start->channel, ended, -1, &e);
@@ -282,10 +283,10 @@ void supervisor_main(const struct supervisor_start *start)
     }
     struct fake f = {.start = start,
                      .channel = start->channel,
-                     .caller = start->connection,
+                     .caller = start->call.connection,
                      .reader = -1,
-                     .head = json_incref((json_t *)(uintptr_t)start->head),
-                     .queue_ms = start->queue_ms,
+                     .head = json_incref((json_t *)(uintptr_t)start->call.head),
+                     .queue_ms = start->call.queue_ms,
                      .status = "ok"};
     memcpy(f.run_id, start->container_id, sizeof f.run_id);
     if (!f.head) {

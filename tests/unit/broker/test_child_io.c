@@ -208,11 +208,11 @@ static void a_connection_is_handed_over_with_its_head(void **state)
     AUTO_FD int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     AUTO_FD int came = -1;
     json_auto_t *head = json_pack("{s:s}", "op", "run");
-    const struct child_call call = {.head = head,
-                                    .connection = null,
-                                    .image_id = "sha256:1",
-                                    .sandbox_dir = "dir",
-                                    .queue_ms = 12};
+    const struct handed_call call = {.head = head,
+                                     .connection = null,
+                                     .image_id = "sha256:1",
+                                     .sandbox_dir = "dir",
+                                     .queue_ms = 12};
 
     assert_works(child_io_hand(c, &call, &e), e);
     json_auto_t *message = wire_recv(theirs, &came, deadline_in_ms(2000), &e);
@@ -259,7 +259,7 @@ static void a_failed_watch_leaves_no_process_and_no_descriptor(void **state)
     const struct helper_spawn help = {
         .role = "test", .main = must_not_run, .on_message = on_message};
     const struct supervisor_spawn run = {.runner = &runner};
-    const struct supervisor_spawn sandbox = {.sandbox_dir = "d", .connection = -1};
+    const struct supervisor_spawn sandbox = {.call = {.sandbox_dir = "d", .connection = -1}};
     struct err e = ERR_INIT;
 
     loop_clear(&w->loop);

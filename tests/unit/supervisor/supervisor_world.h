@@ -30,13 +30,14 @@ struct world {
     struct broker_config config;
     struct engine_runner runner;
     struct supervisor_start start;
-    json_t *head; /* start.head; NULL: a warm container */
+    json_t *head; /* start.call.head; NULL: a warm container */
     char warm_dir[WARM_DIR_NAME_LEN + 1];
     char sandbox_dir[SANDBOX_NAME_LEN + 1]; /* of head's conversation */
     const char *run_id, *image_id;          /* of the next claim, and of get_run and cancel_run */
     pid_t pid;
     int channel; /* the main process's end */
-    int client;  /* the caller's end of start.connection, which the child must not hold; -1: none */
+    int client;  /* the caller's end of start.call.connection, which the child must not hold; -1:
+                    none */
     bool full_disk;
 };
 
@@ -79,8 +80,10 @@ static inline void world_open(struct world *w, struct fixture *f)
                                        .protocol = 2,
                                        .preload = (char *)(uintptr_t) "numpy",
                                        .warm = true};
-    w->start = (struct supervisor_start){
-        .config = &w->config, .root = &f->root, .runner = &w->runner, .connection = -1};
+    w->start = (struct supervisor_start){.config = &w->config,
+                                         .root = &f->root,
+                                         .runner = &w->runner,
+                                         .call = {.connection = -1, .image_id = "sha256:1"}};
     memcpy(w->start.container_id, WORLD_RUN_ID, sizeof w->start.container_id);
 }
 
@@ -115,21 +118,21 @@ static inline void world_go(struct world *w)
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     if (w->head)
-        w->start.sandbox_dir = world_sandbox_dir(w, w->head);
+        w->start.call.sandbox_dir = world_sandbox_dir(w, w->head);
     fflush(NULL);
     w->pid = fork();
     if (w->pid == 0) {
         close(pair[0]);
         auto_close_fd(&w->client);
         w->start.channel = pair[1];
-        w->start.head = w->head;
+        w->start.call.head = w->head;
         world_be_supervisor(w);
     }
     close(pair[1]);
     w->channel = pair[0];
-    auto_close_fd(&w->start.connection);
+    auto_close_fd(&w->start.call.connection);
     json_decref(TAKE_PTR(w->head));
-    w->start.head = NULL;
+    w->start.call.head = NULL;
 }
 
 /* It ends by itself within ms, in good order; nothing is left. */
@@ -183,7 +186,7 @@ static inline int world_ask(const char *code, json_t *take_more, json_t **out_he
 /* A supervisor that is forked for a run. */
 static inline int world_cold(struct world *w, const char *code, json_t *take_more)
 {
-    w->client = world_ask(code, take_more, &w->head, &w->start.connection);
+    w->client = world_ask(code, take_more, &w->head, &w->start.call.connection);
     world_go(w);
     return TAKE_FD(w->client);
 }

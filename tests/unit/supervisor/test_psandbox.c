@@ -103,15 +103,14 @@ static void be_psandbox(const struct world *w, const json_t *head, int channel, 
 {
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct err e = ERR_INIT;
-    struct supervisor_start start = {.config = &w->config,
-                                     .psandbox = true,
-                                     .sandbox_dir = sandbox_dir,
-                                     .root = &w->f->root,
-                                     .runner = &w->runner,
-                                     .helpers_path = "/tools",
-                                     .channel = channel,
-                                     .head = head,
-                                     .connection = connection};
+    struct supervisor_start start = {
+        .config = &w->config,
+        .psandbox = true,
+        .root = &w->f->root,
+        .runner = &w->runner,
+        .helpers_path = "/tools",
+        .channel = channel,
+        .call = {.head = head, .connection = connection, .sandbox_dir = sandbox_dir}};
 
     assert_works(sandbox_name(&w->f->root, "ann", "chat", sandbox_dir, &e), e);
     memcpy(start.container_id, RUN, sizeof start.container_id);

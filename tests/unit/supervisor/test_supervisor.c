@@ -14,7 +14,7 @@
 static void a_run_is_served_cold(void **state)
 {
     WORLD(w);
-    w.start.queue_ms = 5;
+    w.start.call.queue_ms = 5;
     int client = world_cold(&w, "out hello\nerr oops\nfile a.txt\nexit 3", NULL);
     json_auto_t *result = world_result(client, "error");
 
@@ -100,7 +100,7 @@ static void a_body_that_never_comes_whole_is_no_run(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(write(pair[0], "\0\0\1\0{", 5), 5);
     close(pair[0]);
-    w.start.connection = pair[1];
+    w.start.call.connection = pair[1];
     w.head = json_pack("{s:s, s:s, s:s, s:s}", "op", "run", "tenant", "ann", "conversationId",
                        "chat", "language", "python");
     world_go(&w);
@@ -165,7 +165,7 @@ static void a_known_conversations_container_waits_on_its_sandbox(void **state)
     WORLD(w);
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     assert_works(sandbox_open(&w.f->root, "ann", "chat", &sb, &w.f->e), w.f->e);
-    w.start.sandbox_dir = sb.name;
+    w.start.call.sandbox_dir = sb.name;
     world_go(&w);
     world_expect_is(&w, "waiting", "started");
     json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
@@ -176,7 +176,7 @@ static void a_known_conversations_container_waits_on_its_sandbox(void **state)
 static void a_container_on_another_sandbox_does_not_serve(void **state)
 {
     WORLD(w);
-    w.start.sandbox_dir = w.f->sb.name; /* of another conversation */
+    w.start.call.sandbox_dir = w.f->sb.name; /* of another conversation */
     world_go(&w);
     world_expect_is(&w, "waiting", "started");
     json_decref(world_result(world_claim(&w, "file c.txt", NULL), "ok"));
@@ -327,7 +327,7 @@ static void while_it_starts_it_ends_with_the_main_process(void **state)
 {
     WORLD(w);
     fake_container->start_ms = 60000;
-    w.start.sandbox_dir = w.f->sb.name;
+    w.start.call.sandbox_dir = w.f->sb.name;
     world_go(&w);
     auto_close_fd(&w.channel);
     world_expect_end(&w, WORLD_LONG);
@@ -388,7 +388,7 @@ static void a_container_that_is_gone_at_the_claim_is_replaced_twice(void **state
     for (int gone = 1; gone <= 3; gone++) {
         WORLD(w);
         fake_container->gone_at_run = gone;
-        w.start.sandbox_dir = w.f->sb.name;
+        w.start.call.sandbox_dir = w.f->sb.name;
         world_go(&w);
         world_expect_is(&w, "waiting", "started");
         int client = world_claim(
@@ -483,7 +483,7 @@ static void who_waits_long_enough_is_answered_before_the_end(void **state)
 static void what_it_waited_in_the_queue_counts_as_waiting(void **state)
 {
     WORLD(w);
-    w.start.queue_ms = 60000;
+    w.start.call.queue_ms = 60000;
     int client = world_cold(&w, "sleep 200", json_pack("{s:i}", "waitMs", 30000));
     json_decref(world_result(client, "running"));
     world_expect_end(&w, WORLD_LONG);

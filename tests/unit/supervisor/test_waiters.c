@@ -328,7 +328,7 @@ static void the_next_main_process_is_offered_the_run(void **state)
     close(theirs);
     w.config.path = h.path;
     w.client = sock_connect_unix(h.path, &e);
-    w.start.connection = address_accept(&h);
+    w.start.call.connection = address_accept(&h);
     w.head = head;
     world_send_body(w.client, lasts);
     world_go(&w);

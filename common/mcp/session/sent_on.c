@@ -4,8 +4,10 @@
 
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
+#include "common/base/log.h"
 #include "common/mcp/session/session.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,8 +51,8 @@ void sent_on_note(int sessions_fd, const char *session, const json_t *request_id
         return;
     memcpy(slot.digest, digest, DIGEST);
     AUTO_FD int fd = open_file(sessions_fd, session, O_WRONLY | O_CREAT);
-    if (fd >= 0 && pwrite(fd, &slot, sizeof slot, slot_at(digest)) != sizeof slot)
-        ftruncate(fd, 0);
+    if (fd < 0 || pwrite(fd, &slot, sizeof slot, slot_at(digest)) != sizeof slot)
+        log_debug("a call that is sent on cannot be cancelled: %s", strerror(errno));
 }
 
 bool sent_on_find(int sessions_fd, const char *session, const json_t *request_id,

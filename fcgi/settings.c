@@ -70,7 +70,7 @@ const struct conf_row settings_table[] = {
     {"SANDCGI_OAUTH_SCOPES", CONF_STRING, FIELD(access.scope_names), "", 0, 64, NULL, 0,
      "Scopes that every access token has besides those that it names: run, files, network, admin, separated by commas. For issuers that know no scopes of ours."},
     {"SANDCGI_OAUTH_LIMITS", CONF_STRING, FIELD(access.limits), "", 0, 64, NULL, 0,
-     "Claim, such as groups or realm_access.roles, the first value of which that names a section of SANDBOX_TENANTS_FILE decides about the toolsets and the network of a call. Empty, or no such value: the section of the tenant."},
+     "Claim, such as groups or realm_access.roles. Of its values the first that names a section of SANDBOX_TENANTS_FILE decides: the limits of that section count for a call, but for bytes, which are the tenant's. Empty, or no such value: the section of the tenant."},
     {"SANDCGI_OAUTH_INTROSPECT", CONF_STRING, FIELD(access.introspect), "", 0, 2048, NULL, 0,
      "URL at which the issuer is asked about access tokens that are no JWTs (RFC 7662). Empty: only JWTs are accepted."},
     {"SANDCGI_OAUTH_CLIENT_FILE", CONF_STRING, FIELD(access.client_file), "", 0, 0, NULL, 0,

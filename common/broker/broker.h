@@ -99,6 +99,9 @@ void runs_tick(struct broker *b);
 
 /* tenant_limits.c */
 
+/* The limits that count for a call: of a section that its head names (a group of the caller), else
+ * of its tenant. */
+const struct tenant_limits *tenant_limits_of(const struct broker *b, const json_t *head);
 /* May this call of a tenant begin, by the file of SANDBOX_TENANTS_FILE? -1: *e names the limit, and
  * *out_retry_ms is when to try again (0: not by waiting). Supervisors have been caught up with. */
 int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,

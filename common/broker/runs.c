@@ -223,7 +223,7 @@ static int call_decode(struct broker *b, struct run_call *call, struct err *e)
     run->background = options.background;
     run->network = run_needs_new(&request);
     run->single_use = request.single_use;
-    run->most = tenants_find(b->config->tenants, run->tenant)->concurrent_runs;
+    run->most = tenant_limits_of(b, call->head)->concurrent_runs;
     run->detach = options.detach;
     run->wait_ms = options.wait_ms;
     return 0;

@@ -81,6 +81,13 @@ static void look_at_others(struct broker *b)
     load(b, dir);
 }
 
+const struct tenant_limits *tenant_limits_of(const struct broker *b, const json_t *head)
+{
+    const char *section = json_get_string(head, "limits");
+
+    return tenants_find(b->config->tenants, section ? section : json_get_string(head, "tenant"));
+}
+
 int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
                         int64_t *out_retry_ms, struct err *e)
 {
@@ -90,7 +97,7 @@ int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
     *out_retry_ms = 0;
     if (!tenant || (!makes && op != OP_EXEC))
         return 0;
-    const struct tenant_limits *limits = tenants_find(b->config->tenants, tenant);
+    const struct tenant_limits *limits = tenant_limits_of(b, head);
     if (makes && (check_language(limits, head, e) < 0 || check_network(limits, head, e) < 0))
         return -1;
     /* Runs wait for their tenant's place in the queue; in a persistent sandbox nothing waits. */
@@ -102,7 +109,7 @@ int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
     }
     if (limits->run_seconds_per_day > 0)
         look_at_others(b);
-    return tenant_books_ask(b->tenant_books, tenant, now(), out_retry_ms, e);
+    return tenant_books_ask(b->tenant_books, tenant, limits, now(), out_retry_ms, e);
 }
 
 /* ---- time of programs, and its file ---- */

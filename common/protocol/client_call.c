@@ -31,6 +31,7 @@ struct talk {
 };
 
 static int connect_over = -1;
+static const char *limits_section;
 
 /* Where calls that last are told, once and again and again. */
 static struct {
@@ -212,6 +213,11 @@ void client_connect_over(int fd)
     connect_over = fd;
 }
 
+void client_use_limits(const char *section)
+{
+    limits_section = section;
+}
+
 int client_connect(const struct broker_client *c, struct err *e)
 {
     int fd = connect_over >= 0 ? sock_connect_over(connect_over, e) : sock_connect_unix(c->path, e);
@@ -326,12 +332,20 @@ json_t *client_call(const struct client_call *call, struct err *e)
     return result;
 }
 
+void client_head_add_limits(json_t *head)
+{
+    if (limits_section)
+        json_object_set_new(head, "limits", json_string(limits_section));
+}
+
 static json_t *head_vnew(const struct broker_client *c, enum broker_op op, const char *format,
                          va_list members)
 {
     json_t *head = op_head_vnew(op, format, members);
-    if (c->tenant)
+    if (c->tenant) {
         json_object_set_new(head, "tenant", json_string(c->tenant));
+        client_head_add_limits(head);
+    }
     return head;
 }
 

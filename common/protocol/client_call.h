@@ -27,6 +27,10 @@ void client_connect_over(int fd);
 /* ERR_AWAY: there is no broker. */
 int client_connect(const struct broker_client *c, struct err *e);
 
+/* From now on this process's calls for a tenant name this section of SANDBOX_TENANTS_FILE, whose
+ * limits count instead of the tenant's; borrowed; NULL: none. */
+void client_use_limits(const char *section);
+
 #define CLIENT_LONG_MS 50
 /* From now on f is called once in each call of this process that lasts longer; NULL: no more. */
 void client_on_long_call(void (*f)(void *ctx), void *ctx);
@@ -75,7 +79,10 @@ struct client_call {
     struct fds *out_fds; /* descriptors that ride along with the answer; NULL: none are accepted */
 };
 
-/* A request's head with the client's tenant; format and members are op_head_new's. */
+/* Adds the section of client_use_limits to a head that names a tenant. */
+void client_head_add_limits(json_t *head);
+/* A request's head with the client's tenant, and that section; format and members are
+ * op_head_new's. */
 json_t *client_head_new(const struct broker_client *c, enum broker_op op, const char *format, ...);
 
 /* The answer's result (new reference), or NULL. ERR_LOST: the process that carried out the

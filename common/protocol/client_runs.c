@@ -16,6 +16,7 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
     options.live = how->callbacks.live != NULL;
     options.open_files = how->open_files != NULL;
     json_auto_t *head = wire_run_head_new(request, &options);
+    client_head_add_limits(head);
     AUTO_BUF struct buf body = BUF_INIT(WIRE_MESSAGE_MAX);
     const struct client_call call = {.client = c,
                                      .head = head,

@@ -21,6 +21,7 @@ struct book {
     int64_t used_ms;   /* on this day, unsaved_ms included */
     int64_t unsaved_ms;
     int64_t later_ms; /* on later_day */
+    bool in_group;    /* a limit of this day was asked about that may not be the tenant's own */
     char tenant[];
 };
 
@@ -69,7 +70,8 @@ static void drop_idle(struct tenant_books *b, int64_t mono_ms)
     for (struct book **at = &b->first; *at;) {
         struct book *k = *at;
 
-        if (k->used_ms > 0 || k->later_ms > 0 || mono_ms - k->filled_ms < MINUTE_MS) {
+        if (k->used_ms > 0 || k->later_ms > 0 || k->in_group ||
+            mono_ms - k->filled_ms < MINUTE_MS) {
             at = &k->next;
             continue;
         }
@@ -113,6 +115,7 @@ static void turn_on(struct tenant_books *b, int64_t day)
     for (struct book *k = b->first; k; k = k->next) {
         k->used_ms = day == b->later_day ? k->later_ms : 0;
         k->unsaved_ms = 0;
+        k->in_group = false;
         if (day >= b->later_day)
             k->later_ms = 0;
     }
@@ -177,25 +180,33 @@ static int take_turn(struct book *k, uint64_t per_minute, struct tenant_now now,
                    per_minute, until);
 }
 
-int tenant_books_ask(struct tenant_books *b, const char *tenant, struct tenant_now now,
-                     int64_t *out_retry_ms, struct err *e)
+int tenant_books_ask(struct tenant_books *b, const char *tenant, const struct tenant_limits *limits,
+                     struct tenant_now now, int64_t *out_retry_ms, struct err *e)
 {
-    const struct tenant_limits *limits = tenants_find(b->limits, tenant);
-
     *out_retry_ms = 0;
     if (limits->runs_per_minute == 0 && limits->run_seconds_per_day == 0)
         return 0;
     turn_day(b, now.unix_s);
     struct book *k = book_of(b, tenant, now.mono_ms);
+    k->in_group |= limits->run_seconds_per_day > 0 && limits != tenants_find(b->limits, tenant);
     if (check_day(b, k, limits->run_seconds_per_day, now.unix_s, out_retry_ms, e) < 0)
         return -1;
     return take_turn(k, limits->runs_per_minute, now, out_retry_ms, e);
 }
 
+static bool counts_days(const struct tenant_books *b, const char *tenant)
+{
+    const struct book *k = b->first;
+
+    while (k && strcmp(k->tenant, tenant) != 0)
+        k = k->next;
+    return (k && k->in_group) || tenants_find(b->limits, tenant)->run_seconds_per_day > 0;
+}
+
 void tenant_books_note_run(struct tenant_books *b, const char *tenant, int64_t ms,
                            struct tenant_now now)
 {
-    if (ms <= 0 || tenants_find(b->limits, tenant)->run_seconds_per_day == 0)
+    if (ms <= 0 || !counts_days(b, tenant))
         return;
     turn_day(b, now.unix_s);
     struct book *k = book_of(b, tenant, now.mono_ms);
@@ -229,10 +240,10 @@ static void merge_day(struct tenant_books *b, const json_t *saved, bool counts, 
     json_object_foreach(json_object_get(saved, "ms"), tenant, ms)
     {
         const int64_t used = json_integer_value(ms);
-        if (used <= 0 || used > INT64_MAX / 4 ||
-            tenants_find(b->limits, tenant)->run_seconds_per_day == 0)
+        if (used <= 0 || used > INT64_MAX / 4)
             continue;
         struct book *k = book_of(b, tenant, mono_ms);
+        k->in_group |= tenants_find(b->limits, tenant)->run_seconds_per_day == 0;
         if (counts && used + k->unsaved_ms > k->used_ms)
             k->used_ms = used + k->unsaved_ms;
         if (day == b->later_day && used > k->later_ms)

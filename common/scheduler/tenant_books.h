@@ -23,12 +23,14 @@ struct tenant_books *tenant_books_new(const struct tenants *limits);
 void tenant_books_free(struct tenant_books *b);
 
 /*
- * May the tenant begin one more program? Then it counts towards runs_per_minute. Else ERR_BUSY,
- * which names the limit, and *out_retry_ms is when it may.
+ * May the tenant begin one more program, by these limits: its own, or those of a group of its
+ * caller? Then it counts towards runs_per_minute. Else ERR_BUSY, which names the limit, and
+ * *out_retry_ms is when it may.
  */
-int tenant_books_ask(struct tenant_books *b, const char *tenant, struct tenant_now now,
-                     int64_t *out_retry_ms, struct err *e);
-/* A program of the tenant has run for so long. */
+int tenant_books_ask(struct tenant_books *b, const char *tenant, const struct tenant_limits *limits,
+                     struct tenant_now now, int64_t *out_retry_ms, struct err *e);
+/* A program of the tenant has run for so long. That is noted of tenants whose time has a limit, or
+ * was asked about with one on this day. */
 void tenant_books_note_run(struct tenant_books *b, const char *tenant, int64_t ms,
                            struct tenant_now now);
 

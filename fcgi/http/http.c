@@ -123,12 +123,14 @@ static void serve_mcp(const struct app *app, struct http_request *r, struct http
     if (http_guard_who(app, r, a) < 0 || http_guard_room(app, r, a) < 0 ||
         !(server = http_guard_tools(app, r, a)))
         return;
+    client_use_limits(r->limits);
     if (http_request_is(r, "POST"))
         serve_post(app, server, r, stream, a);
     else if (http_request_is(r, "DELETE"))
         serve_delete(server, r, a);
     else
         http_refuse(a, 405, ALLOW, "Use POST");
+    client_use_limits(NULL);
 }
 
 /* Alive: the broker answers. Ready: programs can run. Unauthenticated, so neither tells more. */

@@ -21,9 +21,9 @@ enum judged {
 struct judge;
 
 /*
- * s is borrowed. state_fd (borrowed): the folder of builtin, else -1. client: "ID:SECRET" for
- * SANDCGI_OAUTH_INTROSPECT, copied; NULL: none. changed: a token that was to be tried later may be
- * tried now.
+ * s is borrowed. state_fd (borrowed): the public folder of builtin, else -1. client: "ID:SECRET"
+ * for SANDCGI_OAUTH_INTROSPECT, copied; NULL: none. changed: a token that was to be tried later may
+ * be tried now.
  */
 struct judge *judge_new(const struct settings *s, int state_fd, const char *client,
                         void (*changed)(void *ctx), void *ctx, struct err *e);

@@ -30,8 +30,10 @@
 #define CLIENT_MAX   1024
 #define KEEP_CONN    1
 #define ANSWER_BYTES 1024
-#define KEPT_S       5        /* nginx keeps an answer so long: a revoked token is seen then */
-#define FOLDER_NAME  ".oauth" /* of our own authorization server, below SANDBOX_ROOT */
+#define KEPT_S       5 /* nginx keeps an answer so long: a revoked token is seen then */
+/* Of our own authorization server, below SANDBOX_ROOT; what is public of it. */
+#define FOLDER_NAME   ".oauth"
+#define PUBLIC_FOLDER FOLDER_NAME "/public"
 
 struct conn {
     struct conn *next, **at;
@@ -340,8 +342,11 @@ int judge_secrets_open(const struct settings *s, const struct account *workers,
                        struct judge_secrets *out, struct err *e)
 {
     *out = (struct judge_secrets){.state_fd = -1};
-    if (s->access.builtin)
-        return (out->state_fd = root_folder_open(s, FOLDER_NAME, workers, e)) < 0 ? -1 : 0;
+    if (s->access.builtin) {
+        AUTO_FD int folder = root_folder_open(s, FOLDER_NAME, workers, e);
+        out->state_fd = folder < 0 ? -1 : root_folder_open(s, PUBLIC_FOLDER, workers, e);
+        return out->state_fd < 0 ? -1 : 0;
+    }
     return *s->access.introspect ? read_client(s->access.client_file, &out->client, e) : 0;
 }
 

@@ -19,11 +19,11 @@
 
 /* What the process needs that only the server's account can open. */
 struct judge_secrets {
-    int state_fd; /* folder of builtin; -1: none */
+    int state_fd; /* public folder of builtin; -1: none */
     char *client; /* "ID:SECRET"; NULL: none */
 };
 
-/* Opens and reads it, and makes the folder of builtin, SANDBOX_ROOT/.oauth, for the workers'
+/* Opens and reads it, and makes the folder of builtin, SANDBOX_ROOT/.oauth/public, for the workers'
  * account. Clear it with judge_secrets_clear, also after a failure. */
 int judge_secrets_open(const struct settings *s, const struct account *workers,
                        struct judge_secrets *out, struct err *e);

@@ -124,7 +124,7 @@ class OAuth:
         return answer.json()
 
     def revoked(self):
-        with open(f"{self.site.root}/.oauth/revoked.json", encoding="ascii") as file:
+        with open(f"{self.site.root}/.oauth/public/revoked.json", encoding="ascii") as file:
             return json.load(file)
 
 

@@ -230,8 +230,12 @@ def _():
         contains(status, "Seccomp:\t2", "seccomp")
         if sites.IS_ROOT:
             check(not re.search(r"^Uid:\t0", status, re.M), "not root")
-    equal(stat.S_IMODE(os.stat(f"{site.root}/.oauth").st_mode), 0o700, "the folder's mode")
-    for name in ("key.pem", "secret", "state.json", "passphrase", "jwks.json"):
+    judge, = [pid for pid in site.processes() if f"{site.folder}/run/judge.sock" in procs.unix_sockets(pid)]
+    opened = [name for name in procs.open_files(judge) if ".oauth" in name]
+    equal(opened, [f"{site.root}/.oauth/public"], "what the judge has open of it")
+    for name in ("", "public"):
+        equal(stat.S_IMODE(os.stat(f"{site.root}/.oauth/{name}").st_mode), 0o700, "a folder's mode")
+    for name in ("key.pem", "secret", "state.json", "passphrase", "public/jwks.json"):
         equal(stat.S_IMODE(os.stat(f"{site.root}/.oauth/{name}").st_mode), 0o600, name)
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import oauth
 import runs
 import sites
 from harness import TOP, check, contains, equal, new_folder, test, wait_until
@@ -210,6 +211,24 @@ def _():
     check("move_file" in names and "create_sandbox" not in names and "list_runs" not in names, names)
     all_names = {row["name"] for row in other.result("tools/list")["tools"]}
     check("create_sandbox" in all_names, all_names)
+
+
+@test("a group of an access token's user has a section, whose limits count instead of the tenant's, for each tenant of the group")
+def _():
+    path = f"{new_folder('tenants')}/tenants.ini"
+    _write(path, "[students]\nruns_per_minute = 2\nlanguages = bash\n[all-open]\nlanguages = python\n")
+    one = oauth.OAuth(oauth.server({"SANDBOX_TENANTS_FILE": path, "SANDCGI_OAUTH_TENANT": "all-{tenant}", "SANDCGI_OAUTH_LIMITS": "tenant"}))
+    one.register()
+
+    def client_of(tenant):
+        return sites.new_conversation(one.site.client().with_token(one.tokens(tenant=tenant, scope="run files")["access_token"]))
+
+    student, other = client_of("students"), client_of("open")
+    contains(student.tool_error("run_code", _arguments(student, language="python", code="1")), "languages")
+    for _ in range(2):
+        student.structured("run_code", _arguments(student, language="bash", code="true"))
+    contains(_busy(student, "run_code", _arguments(student, language="bash", code="true"))[0], "runs_per_minute")
+    other.structured("run_code", _arguments(other, language="python", code="1"))
 
 
 @test("a bad file refuses start and check with file and line; with a bad one a reload keeps the limits that were; a good one holds", timeout=90)

@@ -24,7 +24,11 @@
 
 int store_folder_open(const struct settings *s, const struct account *workers, struct err *e)
 {
-    return root_folder_open(s, STORE_FOLDER, workers, e);
+    AUTO_FD int fd = root_folder_open(s, STORE_FOLDER, workers, e);
+    AUTO_FD int public = fd < 0 ? -1
+                                : root_folder_open(s, STORE_FOLDER "/" STORE_PUBLIC, workers, e);
+
+    return public < 0 ? -1 : TAKE_FD(fd);
 }
 
 int store_read(int folder_fd, const char *name, struct buf *out, struct err *e)
@@ -51,6 +55,16 @@ static int write_new(int folder_fd, int fd, const char *text, size_t len, struct
     return fsync(fd) < 0 ? err_errno(e, "fsync") : 0;
 }
 
+/* The folder that the file is in keeps its new name. */
+static int sync_folder(int folder_fd, const char *name)
+{
+    AUTO_FD int below = strchr(name, '/') ? openat(folder_fd, STORE_PUBLIC,
+                                                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                                          : -1;
+
+    return fsync(below < 0 ? folder_fd : below);
+}
+
 int store_write(int folder_fd, const char *name, const char *text, size_t len, struct err *e)
 {
     char new[64];
@@ -62,7 +76,7 @@ int store_write(int folder_fd, const char *name, const char *text, size_t len, s
         return err_errno(e, STORE_FOLDER "/%s", new);
     if (write_new(folder_fd, fd, text, len, e) < 0)
         return err_wrap(e, STORE_FOLDER "/%s", new);
-    if (renameat(folder_fd, new, folder_fd, name) < 0 || fsync(folder_fd) < 0)
+    if (renameat(folder_fd, new, folder_fd, name) < 0 || sync_folder(folder_fd, name) < 0)
         return err_errno(e, STORE_FOLDER "/%s cannot be replaced", name);
     return 0;
 }

@@ -6,6 +6,9 @@
  *   passphrase    its Argon2id hash
  *   key.pem       the key that signs tokens
  *   secret        256 random bits: key of refresh tokens and of the consent page
+ *
+ * and in its folder public, which alone the judge may read:
+ *
  *   jwks.json     the public key, for whoever checks tokens
  *   revoked.json  the ids of revoked grants whose tokens have not expired, as an array
  */
@@ -17,17 +20,18 @@
 #include <jansson.h>
 
 #define STORE_FOLDER     ".oauth"
+#define STORE_PUBLIC     "public"
 #define STORE_STATE      "state.json"
 #define STORE_PASSPHRASE "passphrase"
 #define STORE_KEY        "key.pem"
 #define STORE_SECRET     "secret"
-#define STORE_JWKS       "jwks.json"
-#define STORE_REVOKED    "revoked.json"
+#define STORE_JWKS       STORE_PUBLIC "/jwks.json"
+#define STORE_REVOKED    STORE_PUBLIC "/revoked.json"
 
 #define STORE_SECRET_LEN 32
 
-/* Opens the folder, and makes it and SANDBOX_ROOT if they do not exist. Returns the descriptor or
- * -1. */
+/* Opens the folder, and makes it, the one in it and SANDBOX_ROOT if they do not exist. Returns the
+ * descriptor or -1. */
 int store_folder_open(const struct settings *s, const struct account *workers, struct err *e);
 
 /* Reads a file of at most out->max bytes; ERR_NOT_FOUND: there is none. */

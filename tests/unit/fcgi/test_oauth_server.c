@@ -35,6 +35,7 @@ static int make_folder(char path[PATH_MAX])
     unit_make_folder(path);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(fd >= 0);
+    assert_int_equal(mkdirat(fd, STORE_PUBLIC, 0700), 0);
     return fd;
 }
 

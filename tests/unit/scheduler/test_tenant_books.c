@@ -43,7 +43,8 @@ static void end(struct world *w)
 static bool may(struct world *w, const char *tenant)
 {
     w->e = ERR_INIT;
-    return tenant_books_ask(w->books, tenant, w->now, &w->retry_ms, &w->e) == 0;
+    return tenant_books_ask(w->books, tenant, tenants_find(&w->tenants, tenant), w->now,
+                            &w->retry_ms, &w->e) == 0;
 }
 
 static void runs_of_a_minute_come_back_one_by_one(void **state)
@@ -107,6 +108,46 @@ static void time_of_a_day_is_used_up_until_midnight(void **state)
     assert_true(may(&w, "free"));
     w.now.unix_s += DAY_S / 2;
     assert_true(may(&w, "alice"));
+    end(&w);
+}
+
+static bool may_in_group(struct world *w, const char *tenant, const char *section)
+{
+    w->e = ERR_INIT;
+    return tenant_books_ask(w->books, tenant, tenants_find(&w->tenants, section), w->now,
+                            &w->retry_ms, &w->e) == 0;
+}
+
+static void a_group_has_limits_for_tenants_without(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w, "[students]\nrun_seconds_per_day = 60\nruns_per_minute = 2\n");
+    assert_true(may_in_group(&w, "alice", "students"));
+    assert_true(may_in_group(&w, "alice", "students"));
+    assert_false(may_in_group(&w, "alice", "students"));
+    assert_contains(w.e.text, "runs_per_minute");
+    assert_true(may_in_group(&w, "bob", "students")); /* each tenant for itself */
+    w.now.mono_ms += 10 * 60 * 1000;
+    assert_true(may(&w, "carol")); /* others come and go while the program runs */
+    tenant_books_note_run(w.books, "alice", 61000, w.now);
+    tenant_books_note_run(w.books, "carol", 61000, w.now);
+    assert_false(may_in_group(&w, "alice", "students"));
+    assert_contains(w.e.text, "run_seconds_per_day: your programs have run for 61 s");
+    assert_true(may(&w, "alice")); /* with a token of no group */
+    assert_true(may_in_group(&w, "bob", "students"));
+    json_auto_t *saved = tenant_books_encode(w.books);
+    assert_non_null(json_object_get(json_object_get(saved, "ms"), "alice"));
+    assert_null(json_object_get(json_object_get(saved, "ms"), "carol"));
+    struct tenant_books *next = tenant_books_new(&w.tenants);
+    tenant_books_merge(next, saved, w.now);
+    assert_int_equal(tenant_books_ask(next, "alice", tenants_find(&w.tenants, "students"), w.now,
+                                      &w.retry_ms, &w.e),
+                     -1);
+    tenant_books_free(next);
+    w.now.unix_s += DAY_S / 2;
+    assert_true(may_in_group(&w, "alice", "students"));
     end(&w);
 }
 
@@ -174,7 +215,9 @@ static void time_survives_a_restart_and_another_broker(void **state)
     tenant_books_note_run(w.books, "alice", 5000, w.now);
     json_auto_t *later = tenant_books_encode(w.books);
     tenant_books_merge(next, later, w.now);
-    assert_int_equal(tenant_books_ask(next, "alice", w.now, &w.retry_ms, &w.e), -1);
+    assert_int_equal(tenant_books_ask(next, "alice", tenants_find(&w.tenants, "alice"), w.now,
+                                      &w.retry_ms, &w.e),
+                     -1);
     assert_contains(w.e.text, "run for 60 s");
     json_auto_t *both = tenant_books_encode(next);
     assert_int_equal(json_get_integer(json_object_get(both, "ms"), "alice", 0), 60000);
@@ -183,10 +226,14 @@ static void time_survives_a_restart_and_another_broker(void **state)
     next = tenant_books_new(&w.tenants);
     w.now.unix_s += DAY_S;
     tenant_books_merge(next, both, w.now);
-    assert_int_equal(tenant_books_ask(next, "alice", w.now, &w.retry_ms, &w.e), 0);
+    assert_int_equal(tenant_books_ask(next, "alice", tenants_find(&w.tenants, "alice"), w.now,
+                                      &w.retry_ms, &w.e),
+                     0);
     w.now.unix_s -= 2 * DAY_S;
     tenant_books_merge(next, both, w.now);
-    assert_int_equal(tenant_books_ask(next, "alice", w.now, &w.retry_ms, &w.e), -1);
+    assert_int_equal(tenant_books_ask(next, "alice", tenants_find(&w.tenants, "alice"), w.now,
+                                      &w.retry_ms, &w.e),
+                     -1);
     tenant_books_free(next);
     end(&w);
 }
@@ -221,6 +268,7 @@ int main(void)
         cmocka_unit_test(runs_of_a_minute_come_back_one_by_one),
         cmocka_unit_test(the_wall_clock_does_not_matter_to_runs_of_a_minute),
         cmocka_unit_test(time_of_a_day_is_used_up_until_midnight),
+        cmocka_unit_test(a_group_has_limits_for_tenants_without),
         cmocka_unit_test(a_clock_that_is_set_back_gives_no_time_back),
         cmocka_unit_test(a_clock_that_goes_back_over_midnight_and_on_again_counts_on),
         cmocka_unit_test(time_survives_a_restart_and_another_broker),

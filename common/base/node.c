@@ -9,6 +9,9 @@
 #define SEPARATOR  '-'
 
 static char own[NODE_NAME_MAX + 1];
+static struct {
+    const char *conversation, *inside;
+} stand_in;
 
 bool node_name_ok(const char *name)
 {
@@ -60,4 +63,32 @@ bool node_other(const char *id, char out[NODE_NAME_MAX + 1])
         return false;
     snprintf(out, NODE_NAME_MAX + 1, "%.*s", (int)len, id);
     return true;
+}
+
+void node_stand_in(const char *conversation, const char *inside)
+{
+    stand_in.conversation = conversation;
+    stand_in.inside = inside;
+}
+
+bool node_stands_in(void)
+{
+    return stand_in.conversation != NULL;
+}
+
+const char *node_inside(const char *conversation)
+{
+    return stand_in.conversation && strcmp(conversation, stand_in.conversation) == 0
+               ? stand_in.inside
+               : conversation;
+}
+
+const char *node_outside(const char *inside)
+{
+    size_t mark = strlen(NODE_STAND_IN);
+
+    return strncmp(inside, NODE_STAND_IN, mark) == 0 &&
+                   strnlen(inside + mark, NODE_STAND_IN_HEX) == NODE_STAND_IN_HEX
+               ? inside + mark + NODE_STAND_IN_HEX
+               : inside;
 }

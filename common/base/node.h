@@ -26,3 +26,17 @@ void node_add(const char *id, char *out, size_t size);
 const char *node_strip(const char *id);
 /* The other node that a client's id names; false: it names none, or there are no nodes. */
 bool node_other(const char *id, char out[NODE_NAME_MAX + 1]);
+
+/* ---- a conversation whose home is away (common/sandbox/stand_in.h) ---- */
+
+#define NODE_STAND_IN     "\xEE\x80\x80" /* U+E000, then digits, then the client's name */
+#define NODE_STAND_IN_HEX 8
+
+/* From now on the broker knows this conversation by the name inside; NULL: no more. Both are
+ * borrowed. */
+void node_stand_in(const char *conversation, const char *inside);
+/* Does this process stand in now? */
+bool node_stands_in(void);
+/* The name by which the broker knows a client's conversation, and back. */
+const char *node_inside(const char *conversation);
+const char *node_outside(const char *inside);

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/protocol/client_files.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
@@ -15,10 +16,12 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/links/upload.h"
+#include "common/sandbox/stand_in.h"
 #include "common/sandbox/warm_dir.h"
 #include "common/scheduler/runners.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,10 +32,12 @@
  * container whose time is over while its supervisor hangs, and no time is shorter than this: the
  * engine's own for a start is part of it. */
 #define SWEEP_MS      30000
-#define SWEEP_SOON_MS 2000 /* after a sweep that failed, and at the least */
-#define RETRY_MS      1000 /* until an engine that is away, or a callback, is called again */
-#define HOST_MS       5000 /* between looks at disk, root and clock */
-#define SETTLE_MS     200  /* image events come in bunches */
+#define SWEEP_SOON_MS 2000  /* after a sweep that failed, and at the least */
+#define RETRY_MS      1000  /* until an engine that is away, or a callback, is called again */
+#define HOST_MS       5000  /* between looks at disk, root and clock */
+#define HOMES_MS      1000  /* between looks at homes that are away */
+#define REMOVE_MS     20000 /* for the files of a conversation to be removed */
+#define SETTLE_MS     200   /* image events come in bunches */
 
 /* Between tests of the networks: rules may be taken away, an engine's network be removed. */
 #define NETWORK_MS      600000
@@ -62,6 +67,7 @@ struct housekeeper {
     struct deadline next_host; /* look at it */
     char *image;               /* of a runner, for the tests of networks; NULL: there is none */
     struct deadline next_network, next_limits;
+    struct deadline next_homes; /* for which this node stands in */
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
 };
 
@@ -230,13 +236,38 @@ static bool on_broker_message(struct housekeeper *k)
     return true;
 }
 
+/* ---- conversations whose homes are away ---- */
+
+static bool remove_stand_in(void *ctx, const char *tenant, const char *inside)
+{
+    const struct housekeeper *k = ctx;
+    const struct broker_client client = {.path = k->config->path,
+                                         .tenant = tenant,
+                                         .cancel_fd = -1,
+                                         .leave_fd = -1,
+                                         .limit_ms = REMOVE_MS};
+    struct err e = ERR_INIT;
+    json_auto_t *gone = broker_delete_conversation(&client, inside, &e);
+
+    return gone || e.kind == ERR_NOT_FOUND;
+}
+
+static void look_at_homes(struct housekeeper *k)
+{
+    AUTO_FD int sessions = openat(k->root->fd, SESSIONS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (sessions >= 0)
+        stand_ins_look(sessions, remove_stand_in, k);
+    k->next_homes = deadline_in_ms(HOMES_MS);
+}
+
 static bool housekeeper_tick(struct housekeeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
     struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list),
                                         deadline_min(k->next_network, k->next_host));
-    next = deadline_min(next, k->next_limits);
+    next = deadline_min(deadline_min(next, k->next_limits), k->next_homes);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !on_broker_message(k))
@@ -258,6 +289,8 @@ static bool housekeeper_tick(struct housekeeper *k)
         test_networks(k);
     if (deadline_passed(k->next_limits))
         test_limits(k);
+    if (deadline_passed(k->next_homes))
+        look_at_homes(k);
     return true;
 }
 
@@ -274,6 +307,8 @@ static void housekeeper_main(void *ctx, int fd)
                             .next_sweep = deadline_in_ms(0),
                             .next_network = DEADLINE_NEVER,
                             .next_limits = DEADLINE_NEVER,
+                            .next_homes = spawner->config->is_node ? deadline_in_ms(0)
+                                                                   : DEADLINE_NEVER,
                             .next_host = deadline_in_ms(0),
                             .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);

@@ -175,7 +175,7 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
                            struct mcp_answer *out)
 {
     struct mcp_stdio_client *stdio_client = call->origin->stdio_client;
-    char made[MCP_MADE_MAX];
+    struct mcp_route route;
     json_t *result = NULL;
     int rc;
 
@@ -186,12 +186,13 @@ static void answer_request(struct mcp_call *call, const struct rpc_message *mess
     call->era.features = mcp_features_here(call->server, call->origin, call->era.features);
     trace_take(json_get_string(json_object_get(call->params, "_meta"), "traceparent"));
     mcp_note_named(call); /* here: on stdio another process may run it, or another node */
-    call->new_conversation = made;
-    rc = mcp_route_request(call, made);
+    rc = mcp_route_request(call, &route);
+    call->new_conversation = route.made;
     if (rc == 0 && call->method && call->method->waits)
         rc = hand_over(call->origin, &call->failure);
     if (rc == 0)
         rc = run_method(call, &result);
+    mcp_route_end();
     if (call->cancelled || rc > 0) {
         json_decref(result);
         answer_accepted(out);
@@ -372,15 +373,16 @@ static bool batch_goes_on(const struct mcp_server *server, const struct mcp_orig
         AUTO_MCP_FAILURE struct mcp_failure refusal = {0};
         struct rpc_message message = {0};
         struct err e = ERR_INIT;
-        char made[MCP_MADE_MAX];
+        struct mcp_route route;
 
         if (rpc_classify(element, &message, &e) < 0)
             continue;
         struct mcp_call call = call_of(server, origin, &message, out);
         if (find_session(&call, &message, &session, &refusal) < 0)
             continue;
-        int rc = message.kind == RPC_REQUEST ? mcp_route_request(&call, made)
+        int rc = message.kind == RPC_REQUEST ? mcp_route_request(&call, &route)
                                              : mcp_route_other(&call, &message);
+        mcp_route_end();
         mcp_failure_clear(&call.failure);
         if (rc > 0)
             return true;

@@ -4,6 +4,7 @@
 
 #include "common/base/b64.h"
 #include "common/base/crypto.h"
+#include "common/base/log.h"
 #include "common/base/node.h"
 #include "common/mcp/features/offer.h"
 #include "common/mcp/features/tool.h"
@@ -68,10 +69,12 @@ static void key_of(const char *name, char out[MCP_KEY_MAX])
 
 /* ---- what a call belongs to ---- */
 
-static void to_conversation(const char *name, struct mcp_elsewhere *out)
+static void to_conversation(const char *name, struct mcp_route *route, struct mcp_elsewhere *out)
 {
     key_of(name, out->name);
     out->by = *out->name ? MCP_BY_KEY : MCP_STAYS;
+    if (*out->name)
+        snprintf(route->conversation, sizeof route->conversation, "%s", name);
 }
 
 /* Only of an id that names another node. */
@@ -106,7 +109,7 @@ static const char *edge_key(const struct mcp_origin *origin)
 
 /* Arguments of tools: ids say where they are, and else the conversation does. */
 static void to_named(const struct mcp_call *call, const json_t *arguments, bool begins,
-                     char made[MCP_MADE_MAX], struct mcp_elsewhere *out)
+                     struct mcp_route *route, struct mcp_elsewhere *out)
 {
     const char *conversation = text_of(arguments, CONVERSATION);
     const char *key = edge_key(call->origin);
@@ -122,25 +125,27 @@ static void to_named(const struct mcp_call *call, const json_t *arguments, bool 
     if (!conversation && begins) {
         /* Its name is that of the key once the edge has sent it home. */
         if (key && is_made(key))
-            snprintf(made, MCP_MADE_MAX, "%s", key);
+            snprintf(route->made, sizeof route->made, "%s", key);
         else
-            mcp_conversation_make(made);
-        conversation = made;
+            mcp_conversation_make(route->made);
+        conversation = route->made;
     }
     if (conversation)
-        to_conversation(conversation, out);
+        to_conversation(conversation, route, out);
 }
 
-static void to_tool(const struct mcp_call *call, char made[MCP_MADE_MAX], struct mcp_elsewhere *out)
+static void to_tool(const struct mcp_call *call, struct mcp_route *route, struct mcp_elsewhere *out)
 {
     const struct mcp_tool *tool = mcp_tool_called(call->server, call->params);
     enum mcp_routes_by by = tool ? call->server->routes_by(tool) : MCP_ROUTES_NOWHERE;
 
     if (by == MCP_ROUTES_NAMED || by == MCP_ROUTES_NEW)
-        to_named(call, json_object_get(call->params, "arguments"), by == MCP_ROUTES_NEW, made, out);
+        to_named(call, json_object_get(call->params, "arguments"), by == MCP_ROUTES_NEW, route,
+                 out);
 }
 
-static void to_uri(const struct mcp_call *call, const char *uri, struct mcp_elsewhere *out)
+static void to_uri(const struct mcp_call *call, const char *uri, struct mcp_route *route,
+                   struct mcp_elsewhere *out)
 {
     const struct mcp_resources *r = call->server->resources;
     AUTO_FREE char *conversation = NULL;
@@ -150,13 +155,14 @@ static void to_uri(const struct mcp_call *call, const char *uri, struct mcp_else
         return;
     r->belongs(uri, &conversation, &id);
     if (conversation)
-        to_conversation(conversation, out);
+        to_conversation(conversation, route, out);
     else
         to_node_of(id, out);
 }
 
 /* A stream is of one node: that of the first task, or of the first resource. */
-static void to_listen(const struct mcp_call *call, struct mcp_elsewhere *out)
+static void to_listen(const struct mcp_call *call, struct mcp_route *route,
+                      struct mcp_elsewhere *out)
 {
     const json_t *wanted = json_object_get(call->params, "notifications");
     const json_t *task = json_array_get(json_object_get(wanted, "taskIds"), 0);
@@ -165,10 +171,10 @@ static void to_listen(const struct mcp_call *call, struct mcp_elsewhere *out)
     if (json_is_string(task))
         to_node_of(json_string_value(task), out);
     else
-        to_uri(call, json_string_value(uri), out);
+        to_uri(call, json_string_value(uri), route, out);
 }
 
-static struct mcp_elsewhere belongs_to(const struct mcp_call *call, char made[MCP_MADE_MAX])
+static struct mcp_elsewhere belongs_to(const struct mcp_call *call, struct mcp_route *route)
 {
     const json_t *context = json_object_get(json_object_get(call->params, "context"), "arguments");
     struct mcp_elsewhere to = {.by = MCP_STAYS};
@@ -180,15 +186,15 @@ static struct mcp_elsewhere belongs_to(const struct mcp_call *call, char made[MC
         return to;
     }
     if (by == MCP_ROUTES_TOOL)
-        to_tool(call, made, &to);
+        to_tool(call, route, &to);
     else if (by == MCP_ROUTES_TASK)
         to_node_of(text_of(call->params, "taskId"), &to);
     else if (by == MCP_ROUTES_URI)
-        to_uri(call, text_of(call->params, "uri"), &to);
+        to_uri(call, text_of(call->params, "uri"), route, &to);
     else if (by == MCP_ROUTES_LISTEN)
-        to_listen(call, &to);
+        to_listen(call, route, &to);
     else if (by == MCP_ROUTES_CONTEXT && text_of(context, CONVERSATION))
-        to_conversation(text_of(context, CONVERSATION), &to);
+        to_conversation(text_of(context, CONVERSATION), route, &to);
     else if (by == MCP_ROUTES_SESSION && call->session && *call->session->node)
         to_node_of(call->origin->session, &to);
     return to;
@@ -204,16 +210,32 @@ static int fail_away(struct mcp_call *call, const char *what, const char *node)
                     what);
 }
 
-static int route_by_key(struct mcp_call *call, const struct mcp_elsewhere *to)
+/* The call is about files that this node has while the home is away. */
+static int stand_in(struct mcp_call *call, struct mcp_route *route)
+{
+    const struct mcp_edge *edge = call->origin->edge;
+    struct err e = ERR_INIT;
+
+    if (edge->refuses || !*route->conversation ||
+        stand_in_open(call->server->sessions_fd, call->origin->tenant, route->conversation,
+                      edge->home, route->inside, &e) < 0) {
+        if (e.kind != ERR_NONE)
+            log_warn("%s", e.text);
+        return fail_away(call, "the files of this conversation", "");
+    }
+    node_stand_in(route->conversation, route->inside);
+    return 0;
+}
+
+static int route_by_key(struct mcp_call *call, const struct mcp_elsewhere *to,
+                        struct mcp_route *route)
 {
     const struct mcp_edge *edge = call->origin->edge;
     const char *key = edge_key(call->origin);
     bool home = key && strcmp(key, to->name) == 0;
 
-    if (home && edge->standin && edge->refuses)
-        return fail_away(call, "the files of this conversation", "");
     if (home)
-        return 0;
+        return edge->home ? stand_in(call, route) : 0;
     if (edge->again)
         return mcp_fail(&call->failure, 500, RPC_INTERNAL_ERROR, NULL,
                         "the edge sent this call to the wrong node: it is in a batch with calls "
@@ -222,18 +244,18 @@ static int route_by_key(struct mcp_call *call, const struct mcp_elsewhere *to)
     return 1;
 }
 
-int mcp_route_request(struct mcp_call *call, char made[MCP_MADE_MAX])
+int mcp_route_request(struct mcp_call *call, struct mcp_route *route)
 {
     const struct mcp_edge *edge = call->origin->edge;
 
-    *made = '\0';
+    *route = (struct mcp_route){.made = ""};
     if (!edge || !call->origin->tenant)
         return 0;
-    const struct mcp_elsewhere to = belongs_to(call, made);
+    const struct mcp_elsewhere to = belongs_to(call, route);
     int rc = 0;
     if (to.by == MCP_BY_KEY)
-        rc = route_by_key(call, &to);
-    else if (to.by == MCP_BY_NODE && edge->standin)
+        rc = route_by_key(call, &to, route);
+    else if (to.by == MCP_BY_NODE && edge->home)
         rc = fail_away(call, "this", to.name);
     else if (to.by == MCP_BY_NODE && !edge->again) { /* else an id of nowhere */
         call->answer->to = to;
@@ -242,6 +264,11 @@ int mcp_route_request(struct mcp_call *call, char made[MCP_MADE_MAX])
     if (rc > 0 && call->session && !*call->session->node)
         sent_on_note(call->server->sessions_fd, call->session->id, call->id, &to);
     return rc;
+}
+
+void mcp_route_end(void)
+{
+    node_stand_in(NULL, NULL);
 }
 
 int mcp_route_other(const struct mcp_call *call, const struct rpc_message *message)

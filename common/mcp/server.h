@@ -157,7 +157,7 @@ void mcp_stdio_client_clear(struct mcp_stdio_client *stdio_client);
 struct mcp_edge {
     const char *route; /* the key by which it chose this node, "tenant:conversation"; NULL: none */
     bool again;        /* it was sent on already */
-    bool standin;      /* the node that it belongs to is away, */
+    const char *home;  /* address of the node that it belongs to, which is away; NULL: it is not, */
     bool refuses;      /* and this one does not serve in its stead */
 };
 

@@ -263,6 +263,7 @@ static json_t *call_once(const struct client_call *call, struct err *e)
 /* ---- ids: clients' have the node's name, the broker's have none ---- */
 
 static const char *const ids[] = {"runId", "sandboxId"};
+static const char conversation_id[] = "conversationId"; /* see node_inside */
 
 #define IDS_DEPTH 3 /* of the objects of an answer that have them */
 
@@ -284,6 +285,9 @@ static void add_node(json_t *value, int depth)
         node_add(bare, id, sizeof id);
         json_object_set_new(value, ids[i], json_string(id));
     }
+    const char *inside = json_get_string(value, conversation_id);
+    if (inside && node_outside(inside) != inside)
+        json_object_set_new(value, conversation_id, json_string(node_outside(inside)));
 }
 
 /* A new reference. */
@@ -296,6 +300,9 @@ static json_t *without_node(const json_t *head)
         if (id)
             json_object_set_new(copy, ids[i], json_string(node_strip(id)));
     }
+    const char *conversation = json_get_string(head, conversation_id);
+    if (conversation)
+        json_object_set_new(copy, conversation_id, json_string(node_inside(conversation)));
     return copy;
 }
 

@@ -27,6 +27,7 @@ libsandbox_a_SOURCES = \
 	common/sandbox/state/state.c common/sandbox/state/state.h \
 	common/sandbox/files/tree.c common/sandbox/files/tree.h \
 	common/sandbox/archive/unpack.c \
+	common/sandbox/stand_in.c common/sandbox/stand_in.h \
 	common/sandbox/warm_dir.c common/sandbox/warm_dir.h \
 	common/sandbox/links/upload.c common/sandbox/links/upload.h
 
@@ -56,6 +57,7 @@ check_PROGRAMS += \
 	tests/unit/sandbox/test_retention \
 	tests/unit/sandbox/test_sandbox \
 	tests/unit/sandbox/test_snapshot \
+	tests/unit/sandbox/test_stand_in \
 	tests/unit/sandbox/test_warm_dir \
 	tests/unit/sandbox/test_state \
 	tests/unit/sandbox/test_ticket \

@@ -16,11 +16,12 @@
 #include <sys/types.h>
 
 /* Directories of SANDBOX_ROOT; no container can reach them, but its own in WARM_DIR. */
-#define STAGING_DIR ".staging"
-#define STATE_DIR   ".state"
-#define TICKET_DIR  ".tickets"
-#define TRASH_DIR   ".trash"
-#define WARM_DIR    ".pool"
+#define STAGING_DIR  ".staging"
+#define STATE_DIR    ".state"
+#define TICKET_DIR   ".tickets"
+#define TRASH_DIR    ".trash"
+#define WARM_DIR     ".pool"
+#define SESSIONS_DIR ".sessions" /* the workers' */
 
 #define SANDBOX_NAME_LEN 64
 

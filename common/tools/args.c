@@ -403,5 +403,6 @@ void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
         report_failure(out, &e);
     if (made[0] && out->structured)
         args_tell_conversation(made, out);
+    report_stand_in(out);
     args_clear(tool->arguments, filled);
 }

@@ -282,6 +282,26 @@ void report_soften(struct err *e)
     err_set(e, e->kind, "%s", public_text(e));
 }
 
+void report_stand_in(struct mcp_result *out)
+{
+    static const char notice[] =
+        "The machine that has this conversation's files is away. Until it is back, the "
+        "conversation "
+        "has an empty /data on another machine; what is written there is removed then.";
+    json_t *notices;
+
+    if (!node_stands_in())
+        return;
+    if (!out->structured || out->text.len > 0) { /* else structured is the text */
+        mcp_result_say(out, "%s", notice);
+        return;
+    }
+    notices = json_object_get(out->structured, "notices");
+    if (!notices)
+        json_object_set_new(out->structured, "notices", notices = json_array());
+    json_array_append_new(notices, json_string(notice));
+}
+
 void report_node(struct mcp_result *out)
 {
     if (*node_name() && out->structured)

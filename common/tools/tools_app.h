@@ -87,6 +87,9 @@ void report_failure(struct mcp_result *out, const struct err *e);
 /* The same in *e, for callers that make the result themselves. */
 void report_soften(struct err *e);
 
+/* Says that the call was about other files than the conversation's own, if it was. */
+void report_stand_in(struct mcp_result *out);
+
 /* Names this node in a list of what a tenant has, which is only what is on it. */
 void report_node(struct mcp_result *out);
 

@@ -153,7 +153,7 @@ static void believe_edge(const struct app *app, struct http_request *r)
     r->behind_edge = true;
     r->edge = (struct mcp_edge){.route = r->edge_route,
                                 .again = r->edge_again != NULL,
-                                .standin = r->edge_standin != NULL,
+                                .home = r->edge_standin,
                                 .refuses = s->standin == SETTINGS_STANDIN_REFUSE};
 }
 

@@ -81,6 +81,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .sandbox_gid = s->sandbox_gid,
         .web_gid = s->web_gid,
         .client_uid = client_uid,
+        .is_node = *s->edge_secret != '\0',
         .runners_changed = on_runners_changed,
         .runners_changed_ctx = (void *)(uintptr_t)s,
         .run_ended = on_run_ended,

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/log.h"
 #include "common/base/privsep.h"
+#include "common/sandbox/stand_in.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,6 @@
 #define HUB_MEMORY                                                                                 \
     (512u * 1024 * 1024) /* requests, and HUB_LARGE_MAX stored messages while they grow */
 #define HUB_STREAM_MEMORY (128u * 1024) /* HUB_QUEUE_MAX, and the URIs that it listens to */
-#define SESSIONS_NAME     ".sessions"
 
 /* ---- accounts ---- */
 
@@ -148,7 +148,14 @@ int root_folder_open(const struct settings *s, const char *name, const struct ac
 
 int sessions_dir_open(const struct settings *s, const struct account *workers, struct err *e)
 {
-    return root_folder_open(s, SESSIONS_NAME, workers, e);
+    AUTO_FD int fd = root_folder_open(s, SESSIONS_DIR, workers, e);
+
+    if (fd >= 0 && s->edge_secret && *s->edge_secret) { /* workers cannot make it */
+        AUTO_FD int notes = root_folder_open(s, SESSIONS_DIR "/" STAND_IN_DIR, workers, e);
+        if (notes < 0)
+            return -1;
+    }
+    return TAKE_FD(fd);
 }
 
 /* ---- the stop signal ---- */

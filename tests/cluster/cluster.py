@@ -48,6 +48,16 @@ class Node(sites.Site):
         """The paths of such files in all its conversations."""
         return [os.path.join(folder, name) for folder, _, files in os.walk(self.root) if name in files]
 
+    def notes(self):
+        """About the conversations that it serves in their homes' stead."""
+        folder = f"{self.root}/.sessions/.away"
+        for name in os.listdir(folder) if os.path.isdir(folder) else []:
+            try:
+                with open(f"{folder}/{name}", encoding="utf-8") as file:
+                    yield file.read()
+            except OSError:
+                pass
+
     def answers(self, status):
         """How many requests its nginx has answered so."""
         with open(f"{self.folder}/log/access.log", encoding="utf-8") as file:

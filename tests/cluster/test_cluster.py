@@ -1,5 +1,6 @@
 """What clients of several nodes see through an edge: files, ids, links, sessions; a node that dies, comes back, is added."""
 import functools
+import json
 import secrets
 import threading
 import time
@@ -272,6 +273,36 @@ def _():
             check(max(values) <= len(values) + 1, f"{conversation} counted what did not happen: {values}")
     for conversation, homes in cluster().homes(found["n2"]).items():
         contains(homes, "n2", f"nodes with files of {conversation}")
+
+
+@test("while a home is away its conversations have files of their own, with a notice; back it has its own, and a second absence begins anew",
+      timeout=90)
+def _():
+    client = cluster().client()
+    conversation = conversations_of_all(client)["n2"][0]
+    home, others = cluster().node("n2"), [node for node in cluster().nodes if node.name != "n2"]
+
+    def whole(n):
+        """The next call's whole answer, which has counted n."""
+        result = client.tool("run_code", {"conversationId": conversation, "language": "python", "code": COUNT})
+        equal(result["structuredContent"]["stdout"].strip(), str(n), "the counter")
+        return str(result)
+
+    for n in (1, 2):
+        check("is away" not in whole(n), "a notice at home")
+    for absence in range(2):
+        home.kill()
+        for n in (1, 2):
+            contains(whole(n), "is away", "the answer while the home is away")
+        run = client.run("sleep 60", "bash", conversation, background=True)["runId"]
+        equal(sum(len(node.files_named("counter")) > 0 for node in others) >= 1, True)
+        home.begin_again()
+        wait_until(lambda: home.direct().http("GET", "/readyz").status == 200, 30, "the home is ready")
+        check("is away" not in whole(3 + absence), "a notice after the home is back")
+        equal(client.structured("cancel_run", {"runId": run})["status"], "cancelled", "a run of the absence, by its id")
+        time.sleep(2)  # the stand-in looks every second whether the home is back
+    wait_until(lambda: not any(json.loads(note)["inside"].endswith(conversation) for node in others for note in node.notes()), 30,
+               "the files of the absences are removed")
 
 
 @test("with a node more, its share of the conversations moves there, and no others")

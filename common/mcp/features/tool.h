@@ -31,7 +31,6 @@ struct mcp_tool_call {
     const char *network; /* of mcp_origin, as the next */
     const char *reuse;
     const char *new_conversation; /* the name of the one that it begins; NULL, "": any */
-    bool standin;                 /* its conversation's node is away: what it has is not at hand */
     int cancel_fd;                /* hangs up when the call is cancelled; -1: it cannot be */
     /* Hangs up when the client has left without cancelling (legacy HTTP); -1: none. */
     int leave_fd;

@@ -390,7 +390,6 @@ static int call_tool(struct mcp_call *call, size_t index, const json_t *argument
         .network = call->origin->network,
         .reuse = call->origin->reuse,
         .new_conversation = call->new_conversation,
-        .standin = call->origin->edge && call->origin->edge->standin,
         .cancel_fd = mcp_channel_cancel_fd(&channel),
         .leave_fd = mcp_channel_leave_fd(&channel),
         .arguments = arguments,

@@ -125,7 +125,7 @@ int retention_gather(const struct sandbox_root *root, struct retention *out, str
         if (state_name_ok(entry->d_name))
             add(root, out, &cap, entry->d_name);
     if (root->bounds.total_bytes > 0)
-        out->beside_bytes = bytes_beside(root, ".runs") + bytes_beside(root, ".sessions");
+        out->beside_bytes = bytes_beside(root, ".runs") + bytes_beside(root, SESSIONS_DIR);
     return 0;
 }
 

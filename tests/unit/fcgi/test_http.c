@@ -196,7 +196,7 @@ static void only_with_its_secret_is_the_edge_believed(void **state)
     w->params[2] = "HTTP_SANDCGI_ROUTE";
     w->params[3] = "me:a";
     w->params[4] = "HTTP_SANDCGI_STANDIN";
-    w->params[5] = "1";
+    w->params[5] = "10.0.0.2:8080";
     w->params[6] = "SANDCGI_SECRET";
     w->params[7] = w->app.front_secret;
     w->params[8] = "SANDCGI_TENANT";
@@ -208,7 +208,7 @@ static void only_with_its_secret_is_the_edge_believed(void **state)
     http_request_read(&w->source, &r);
     assert_int_equal(http_guard_who(&w->app, &r, &a), 0);
     assert_string_equal(http_request_origin(&r).edge->route, "me:a");
-    assert_true(http_request_origin(&r).edge->standin);
+    assert_string_equal(http_request_origin(&r).edge->home, "10.0.0.2:8080");
     assert_false(http_request_origin(&r).edge->again);
     w->params[1] = "0123456789abcdef0123456789abcdee";
     http_request_read(&w->source, &r);

@@ -6,6 +6,7 @@
 #include "common/base/node.h"
 #include "common/mcp/session/session.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/stand_in.h"
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/fake_client.h"
 #include "tests/fakes/tools_world.h"
@@ -14,6 +15,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #define RUN_ID     "0123456789abcdef01234567"
 #define SANDBOX_ID "sbx_" RUN_ID
@@ -36,6 +38,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(w->folder));
     w->tools.server.routes_by = tool_routes_by;
     w->tools.server.sessions_fd = open(w->folder, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(mkdirat(w->tools.server.sessions_fd, STAND_IN_DIR, 0700), 0);
     w->tools.server.session_ttl_s = 3600;
     w->tools.server.sessions_max = 100;
     w->tools.server.seal_key = key;
@@ -49,13 +52,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    DIR *dir = opendir(w->folder);
-    struct dirent *entry;
 
-    while ((entry = readdir(dir)))
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    rmdir(w->folder);
+    unit_remove_tree(w->folder);
     close(w->tools.server.sessions_fd);
     tools_world_clear(&w->tools);
     node_set(NULL);
@@ -225,7 +223,7 @@ static void what_is_away_says_so(void **state)
 {
     struct world *w = *state;
 
-    w->edge.standin = true;
+    w->edge.home = "10.0.0.2:8080";
     struct asked a = call_tool(w, "get_run", "{\"runId\":\"n2-" RUN_ID "\"}");
     assert_int_equal(a.answer.status, 503);
     assert_contains(a.text, "the machine n2 that has this is away");
@@ -237,6 +235,48 @@ static void what_is_away_says_so(void **state)
     assert_int_equal(a.answer.status, 503);
     assert_contains(a.text, "the machine that has the files of this conversation is away");
     asked_clear(&a);
+}
+
+/* The note that is in force; a new reference. */
+static json_t *json_load_note(struct world *w)
+{
+    AUTO_FREE char *path = mem_printf("%s/" STAND_IN_DIR, w->folder);
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    json_t *note = NULL;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        AUTO_FREE char *file = mem_printf("%s/%s", path, entry->d_name);
+        if (strlen(entry->d_name) == 32 && !note)
+            note = json_load_file(file, 0, NULL);
+    }
+    closedir(dir);
+    assert_non_null(note);
+    return note;
+}
+
+static void a_home_that_is_away_has_other_files(void **state)
+{
+    struct world *w = *state;
+    char names[3][300];
+
+    w->edge.route = "me:a";
+    for (size_t i = 0; i < 3; i++) {
+        /* Another home: an absence of its own. */
+        w->edge.home = i < 2 ? "127.0.0.1:1" : "127.0.0.1:2";
+        fake_broker_push_ok("", "[]");
+        struct asked a = call_tool(
+            w, "run_code", "{\"conversationId\":\"a\",\"language\":\"bash\",\"code\":\":\"}");
+        assert_contains(a.text, "has an empty /data on another machine");
+        asked_clear(&a);
+        assert_false(node_stands_in());
+        json_auto_t *note = json_load_note(w);
+        snprintf(names[i], sizeof names[i], "%s", json_get_string(note, "inside"));
+        assert_string_equal(node_outside(names[i]), "a");
+    }
+    assert_string_equal(names[0], names[1]);
+    assert_string_not_equal(names[1], names[2]);
 }
 
 static void without_an_edge_all_is_served_here(void **state)
@@ -430,6 +470,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_call_is_sent_on_once, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_away_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_home_that_is_away_has_other_files, setup, teardown),
         cmocka_unit_test_setup_teardown(without_an_edge_all_is_served_here, setup, teardown),
         cmocka_unit_test_setup_teardown(tools_of_other_servers_are_on_one_node_for_a_tenant, setup,
                                         teardown),

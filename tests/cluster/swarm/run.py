@@ -425,7 +425,8 @@ def explain(lab):
     for machine in lab.machines:
         print(f"# {machine.name}: {machine.docker('ps', '-a', check=False)}")
         for container in machine.docker("ps", "-aq", "--filter", "label=com.docker.swarm.service.name", check=False).split():
-            print(machine.docker("logs", "--tail", "15", container, check=False))
+            print(subprocess.run(["docker", "-H", machine.host, "logs", "--tail", "12", container], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 text=True, check=False).stdout)
     print(lab["m"].docker("service", "ps", "--no-trunc", "sandcgi_front", "sandcgi_sandcgi", "sandcgi_edge", check=False))
 
 

@@ -22,8 +22,8 @@ name=$1 lab=$2
 hostname "$name"
 mount --make-rprivate /
 mount -t proc proc /proc
+mount --bind "$lab/$name/run" /run # before what hides the lab
 mount --bind "$lab/$name/lib" /var/lib
-mount --bind "$lab/$name/run" /run
 mkdir -p /var/lib/sandcgi/sandboxes
 trap : TERM
 while :; do
@@ -91,7 +91,7 @@ class Machine:
             ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child",
              "bash", "-c", INIT, "bash", self.name, LAB], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=20):
         wait_for(lambda: subprocess.run(["docker", "-H", self.host, "version"], capture_output=True, check=False).returncode == 0, seconds,
                  f"the engine of {self.name}")
 
@@ -171,12 +171,13 @@ class Lab:
         if os.path.isdir(LAB):
             shutil.rmtree(LAB, ignore_errors=True)
 
-    def images(self, archive, names, changes):
-        """Imports the root as each of the names, on all machines, one after the other: it is the disk that is busy."""
+    def images(self, archive, lines):
+        """The root as an image of each name, with those lines of a Dockerfile, on all machines one after the other: the disk is busy."""
         for machine in self.machines:
-            for name in names:
-                words = [word for change in changes[name] for word in ("--change", change)]
-                machine.docker("import", *words, archive, f"localhost:1/{name}:latest")
+            machine.docker("import", archive, "localhost:1/root:latest")
+            for name, rest in lines.items():
+                subprocess.run(["docker", "-H", machine.host, "build", "-q", "-t", f"localhost:1/{name}:latest", "-"], check=True, text=True,
+                               capture_output=True, input="\n".join(("FROM localhost:1/root", *rest)), env=os.environ | {"DOCKER_BUILDKIT": "0"})
 
 
 def inspect(machine, what, *names):

@@ -49,7 +49,7 @@ IMAGES = {
 # ---- the images ----
 
 def make_root(build, folder):
-    """A root file system with the program, as an archive."""
+    """A root file system with the program, as the archive root.tar."""
     run("make", "-C", build, "install-strip", f"DESTDIR={folder}/installed")
     os.makedirs(f"{folder}/installed/usr/local/bin")
     for script in ("container.sh", "edge.sh"):
@@ -58,8 +58,8 @@ def make_root(build, folder):
     run("tar", "-C", f"{folder}/installed", "--owner=0", "--group=0", "-cf", f"{folder}/installed.tar", ".")
     run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={PACKAGES}", f"--customize-hook=tar-in {folder}/installed.tar /",
         '--customize-hook=chroot "$1" useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sandcgi',
-        "bookworm", f"{folder}/root.tar")
-    return f"{folder}/root.tar"
+        "bookworm", "--format=tar", f"{folder}/root.tar.new")
+    os.rename(f"{folder}/root.tar.new", f"{folder}/root.tar")
 
 
 # ---- people ----
@@ -398,13 +398,15 @@ PHASES = {"more": phase_more, "update": phase_update, "kill": phase_kill, "silen
 
 
 def begin(lab, build, folder):
-    root = make_root(build, folder)
-    subprocess.run(f"docker image save -o {folder}/runner.tar {RUNNER}", shell=True, check=True, capture_output=True)
+    root = f"{folder}/root.tar"
+    if not os.path.exists(root):
+        make_root(build, folder)
+        run("docker", "image", "save", "-o", f"{folder}/runner.tar", RUNNER)
     print(f"# {time.monotonic() - START:.0f} s: the images are made", flush=True)
     lab.begin()
     cluster = Cluster(lab)
     cluster.make_swarm()
-    lab.images(root, list(IMAGES), IMAGES)
+    lab.images(root, IMAGES)
     for name in NODES:
         lab[name].docker("load", "-i", f"{folder}/runner.tar")
     print(f"# {time.monotonic() - START:.0f} s: the machines have them", flush=True)
@@ -423,7 +425,8 @@ def explain(lab):
     for machine in lab.machines:
         print(f"# {machine.name}: {machine.docker('ps', '-a', check=False)}")
         for container in machine.docker("ps", "-aq", "--filter", "label=com.docker.swarm.service.name", check=False).split():
-            print(machine.docker("logs", "--tail", "15", container, check=False))
+            print(subprocess.run(["docker", "-H", machine.host, "logs", "--tail", "12", container], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 text=True, check=False).stdout)
     print(lab["m"].docker("service", "ps", "--no-trunc", "sandcgi_front", "sandcgi_sandcgi", "sandcgi_edge", check=False))
 
 
@@ -434,6 +437,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("phase", nargs="*", help=f"of {' '.join(PHASES)}; default: all")
+    parser.add_argument("--archives", metavar="FOLDER", help="where the images' archives are made once, for another run")
     words = parser.parse_args()
     missing = [tool for tool in ("dockerd", "docker", "mmdebstrap", "nsenter", "unshare", "ip", "iptables") if not shutil.which(tool)]
     if os.geteuid() != 0 or missing:
@@ -442,7 +446,7 @@ def main():
     lab, table = Lab(("m", *NODES)), Table()
     try:
         with tempfile.TemporaryDirectory(prefix="sandcgi-swarm-", dir="/var/tmp") as folder:
-            cluster = begin(lab, os.path.abspath(words.build), folder)
+            cluster = begin(lab, os.path.abspath(words.build), words.archives or folder)
         print("| what | measured | goal | met |\n|---|---|---|---|", flush=True)
         if words.phase and "more" not in words.phase:
             cluster.label("n3")

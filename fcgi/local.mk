@@ -67,6 +67,7 @@ libfront_a_SOURCES = \
 	fcgi/process/status.c \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
+	fcgi/settings_load.c \
 	fcgi/setup.c \
 	fcgi/tokens/token_command.c \
 	fcgi/tokens/token_edit.c fcgi/tokens/token_edit.h \

@@ -4,12 +4,14 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
 import procs
+import s3
 import sites
-from harness import check, contains, equal, new_folder, test, wait_until
+from harness import IS_ROOT, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 
 LAG = 5  # seconds, the goal
 
@@ -175,6 +177,32 @@ def _():
     equal(_client_of(_another(site), client.conversation).run("cat b", "bash")["stdout"], "2\n")
 
 
+@test("a full store: runs go on, the status and the log tell, and all is saved when there is room", timeout=120)
+def _():
+    if not IS_ROOT:
+        raise Skip("mounts a file system")
+    store = _folder()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", store], check=True)
+    at_test_end(subprocess.run, ["umount", "-l", store])
+    site = sites.own({"SANDBOX_STORE": store})
+    contains(_doctor(site), f"{store} is written, read and cleared")
+    client = sites.new_conversation(site.client())
+    client.run("echo small >small", "bash")
+    _await_saved(site)
+    client.run("head -c 3000000 /dev/urandom >large", "bash")
+    wait_until(lambda: _status(site)["store"]["lagSeconds"] >= 3, 20, "it lags")
+    equal(client.run("cat small", "bash")["stdout"], "small\n")
+    equal([name for name in _objects(store) if "/.new-" in name], [], "no half files stay")
+    subprocess.run(["mount", "-o", "remount,size=20m", store], check=True)
+    _await_saved(site, 60)
+    _lose(site)
+    equal(_client_of(_another(site), client.conversation).run("wc -c <large", "bash")["stdout"], "3000000\n")
+
+
+def _doctor(site):
+    return subprocess.run([site.binary, "doctor", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, timeout=60, check=False).stdout
+
+
 @test("two nodes, one store: each goes on from what the other has saved, and none overwrites a newer state", timeout=120)
 def _():
     first = sites.own({"SANDBOX_STORE": _folder(), "SANDCGI_NODE": "n1"})
@@ -213,6 +241,55 @@ def _():
         site = _another(site)
         texts = list(pool.map(lambda name: _client_of(site, name).structured("read_file", {"conversationId": name, "filename": "f.txt"})["content"], names))
     equal(texts, names)
+
+
+@test("a bucket of S3: machine and disk lost, files are back; deleted files are removed there", timeout=120)
+def _():
+    server = s3.S3().start()
+    site = sites.own(server.settings())
+    client = sites.new_conversation(site.client())
+    client.run("mkdir sub; echo one >a.txt; echo two >sub/b.txt; : >empty; truncate -s 1M sparse; echo end >>sparse; head -c 20000000 /dev/urandom >big; md5sum big", "bash")
+    sum_of_big = client.run("md5sum big", "bash")["stdout"]
+    url = client.upload("up.bin", bytes(range(256)))["file"]["url"]
+    client.run("rm a.txt", "bash")
+    _await_saved(site, 20)
+    _lose(site)
+    site = _another(site)
+    client = _client_of(site, client.conversation)
+    equal(client.http("GET", url[url.index("/files/"):]).body, bytes(range(256)))
+    equal(client.run("md5sum big; cat sub/b.txt; stat -c '%n %s' empty sparse; tail -1 sparse | tr -d '\\0'; ls", "bash")["stdout"],
+          sum_of_big + "two\nempty 0\nsparse 1048580\nend\nbig\nempty\nsparse\nsub\nup.bin\n")
+    client.structured("delete_conversation", {"conversationId": client.conversation})
+    wait_until(lambda: not [name for name in _objects(server.folder) if site.root and "_S3rver_object" in name and "sandcgi-store" not in name], 20,
+               "nothing of it is in the bucket", 0.5)
+
+
+@test("S3 with wrong credentials, one that is away and comes back, one that accepts and never answers: the log says why, nothing is lost", timeout=180)
+def _():
+    server = s3.S3().start()
+    wrong = sites.own(server.settings(key="UNKNOWN:WRONG"))
+    error = sites.new_conversation(wrong.client()).tool_error("run_code", {"language": "bash", "code": "true", "conversationId": "any"})
+    contains(str(error), "does not answer; try again in 5 s")
+    contains(wrong.log(), "SANDBOX_STORE_CREDENTIALS")
+    check("WRONG" not in wrong.log(), "the secret is in no log")
+
+    site = sites.own(server.settings())
+    client = sites.new_conversation(site.client())
+    client.run("echo 1 >a", "bash")
+    _await_saved(site, 20)
+    server.stop()
+    client.run("echo 2 >a", "bash")
+    wait_until(lambda: _status(site)["store"]["lagSeconds"] >= 2, 20, "it lags")
+    with socket.create_server(("127.0.0.1", server.port)) as silent:
+        begin = time.monotonic()
+        equal(client.run("cat a", "bash")["stdout"], "2\n", "a run does not wait for it")
+        check(time.monotonic() - begin < 20, "a run does not wait for it")
+        silent.settimeout(60)
+        silent.accept()[0].close()
+    server.start()
+    _await_saved(site, 60)
+    _lose(site)
+    equal(_client_of(_another(site), client.conversation).run("cat a", "bash")["stdout"], "2\n")
 
 
 @test("SANDBOX_STORE in a wrong form, or without credentials, stops the start with one line that names it")

@@ -8,6 +8,7 @@ libfront_a_SOURCES = \
 	fcgi/doctor/denials.c fcgi/doctor/denials.h \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
+	fcgi/doctor/store.c fcgi/doctor/store.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
 	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
@@ -67,6 +68,7 @@ libfront_a_SOURCES = \
 	fcgi/process/status.c \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
+	fcgi/settings_load.c \
 	fcgi/setup.c \
 	fcgi/tokens/token_command.c \
 	fcgi/tokens/token_edit.c fcgi/tokens/token_edit.h \

@@ -2,28 +2,13 @@
 
 #include "fcgi/settings.h"
 
-#include "common/base/auto.h"
-#include "common/base/crypto.h"
-#include "common/base/mem.h"
 #include "common/base/node.h"
-#include "common/base/parse.h"
-#include "common/sandbox/sandbox.h"
-#include "common/tools/tools.h"
 
-#include <errno.h>
-#include <grp.h>
-#include <limits.h>
-#include <string.h>
-#include <unistd.h>
-
-#define FIELD(f)   offsetof(struct settings, f)
-#define KIB        1024ull
-#define MIB        (1024ull * KIB)
-#define GIB        (1024ull * MIB)
-#define SECRET_MIN 32
-#define HOUR_MS    3600000ull
-#define PREFIX_CHARS                                                                               \
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-" /* of tools' names */
+#define FIELD(f) offsetof(struct settings, f)
+#define KIB      1024ull
+#define MIB      (1024ull * KIB)
+#define GIB      (1024ull * MIB)
+#define HOUR_MS  3600000ull
 
 /* clang-format off */
 const struct conf_row settings_table[] = {
@@ -188,6 +173,16 @@ const struct conf_row settings_table[] = {
      "Free space to keep on the file system of SANDBOX_ROOT. Below it, runs and uploads are refused, and a program that took it is killed (status disk_limit). 0: no reserve."},
     {"SANDBOX_FILES_RESERVE", CONF_NUMBER, FIELD(bounds.reserve_files), "10000", 0, 1000000000, NULL, 0,
      "Number of free inodes to keep on the file system of SANDBOX_ROOT, as SANDBOX_DISK_RESERVE. 0: no reserve."},
+    {"SANDBOX_STORE", CONF_STRING, FIELD(store.place), "", 0, 1024, NULL, 0,
+     "Place that conversations' files are copied to after each change, and read back from where they are missing (common/store/README.md): a directory on another disk or mount, or s3://BUCKET/PREFIX. Empty: none."},
+    {"SANDBOX_STORE_ENDPOINT", CONF_STRING, FIELD(store.endpoint), "", 0, 1024, NULL, 0,
+     "URL of the S3 server of SANDBOX_STORE, with the bucket in the path, e.g. https://s3.example.org:9000. Empty: that of AWS in SANDBOX_STORE_REGION."},
+    {"SANDBOX_STORE_REGION", CONF_STRING, FIELD(store.region), "us-east-1", 0, 64, NULL, CONF_REQUIRED,
+     "Region that requests to S3 are signed for."},
+    {"SANDBOX_STORE_CREDENTIALS", CONF_STRING, FIELD(store.credentials), "", 0, 0, NULL, 0,
+     "File with one line KEY_ID:SECRET, with which requests to S3 are signed. It is read again for each connection."},
+    {"SANDBOX_STORE_CA", CONF_STRING, FIELD(store.ca), "", 0, 0, NULL, 0,
+     "File with further certificates (PEM) that SANDBOX_STORE_ENDPOINT is trusted by. Empty: the system's alone."},
     {"SANDBOX_WARM", CONF_STRING, FIELD(warm), "python=2,typescript=1,bash=1", 0, 1024, NULL, 0,
      "Number of warm containers per language. A run in a warm container starts within milliseconds. Empty: none."},
     {"SANDBOX_WARM_MEMORY", CONF_STRING, FIELD(warm_memory), "25%", 0, 32, NULL, CONF_REQUIRED,
@@ -249,240 +244,3 @@ const struct conf_row settings_table[] = {
     {0},
 };
 /* clang-format on */
-
-static int check_secret(const char *name, const char *value, struct err *e)
-{
-    if (strlen(value) < SECRET_MIN)
-        return err_set(e, ERR_INVALID,
-                       "%s is shorter than %d characters; generate one with: openssl rand -hex 32",
-                       name, SECRET_MIN);
-    if (strspn(value, (char[2]){value[0], '\0'}) == strlen(value) || strstr(value, "change") ||
-        strstr(value, "CHANGE") || strstr(value, "your-") || strstr(value, "example"))
-        return err_set(e, ERR_INVALID,
-                       "%s is an example value; generate one with: openssl rand -hex 32", name);
-    return 0;
-}
-
-/* The end of the last day, or the moment. */
-static int check_old_secret(struct settings *s, struct err *e)
-{
-    if (!*s->old_secret && !*s->old_secret_date)
-        return 0;
-    if (!*s->old_secret || !*s->old_secret_date)
-        return err_set(e, ERR_INVALID, "%s is set without %s; set both or none",
-                       *s->old_secret ? "FILE_SECRET_OLD" : "FILE_SECRET_OLD_UNTIL",
-                       *s->old_secret ? "FILE_SECRET_OLD_UNTIL" : "FILE_SECRET_OLD");
-    if (strlen(s->old_secret) < SECRET_MIN || strcmp(s->old_secret, s->file_secret) == 0)
-        return err_set(e, ERR_INVALID,
-                       "FILE_SECRET_OLD must be the FILE_SECRET that was used before, of at least "
-                       "%d characters",
-                       SECRET_MIN);
-    if (parse_date(s->old_secret_date, &s->old_secret_until) < 0)
-        return err_set(e, ERR_INVALID,
-                       "FILE_SECRET_OLD_UNTIL must be a day such as 2026-12-31 or a moment such as "
-                       "2026-12-31T18:00:00Z (UTC), not \"%.40s\"",
-                       s->old_secret_date);
-    return 0;
-}
-
-static int check_url(struct settings *s, struct err *e)
-{
-    char *url = s->public_base_url;
-    if (strcmp(url, SANDBOX_LOCAL_URLS) == 0)
-        return 0;
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return err_set(
-            e, ERR_INVALID,
-            "PUBLIC_BASE_URL must begin with http:// or https:// (or be " SANDBOX_LOCAL_URLS
-            ", for sandcgi stdio)");
-    if (strpbrk(url, " \t\"<>?#"))
-        return err_set(e, ERR_INVALID,
-                       "PUBLIC_BASE_URL contains a character that a URL prefix must not have");
-    for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
-        url[len - 1] = '\0';
-    return 0;
-}
-
-static int check_tools(struct settings *s, struct err *e)
-{
-    s->toolset = toolset_find(s->tools);
-    if (s->toolset < 0)
-        return err_set(e, ERR_INVALID, "TOOLS=%s must be one of: %s", s->tools, TOOLSET_NAMES);
-    if (s->tools_prefix[strspn(s->tools_prefix, PREFIX_CHARS)])
-        return err_set(e, ERR_INVALID,
-                       "TOOLS_PREFIX must consist of letters, digits, _ and -, e.g. sandbox_");
-    return 0;
-}
-
-/* "uid:gid" into numbers; auto into 0. Root inside the containers is refused. */
-static int check_sandbox_user(struct settings *s, struct err *e)
-{
-    AUTO_FREE char *text = mem_strdup(s->sandbox_user);
-    char *colon = strchr(text, ':');
-    uint64_t uid, gid;
-    if (strcmp(text, "auto") == 0)
-        return 0;
-    if (colon)
-        *colon = '\0';
-    if (!colon || parse_u64(text, 1, INT_MAX, &uid) < 0 ||
-        parse_u64(colon + 1, 1, INT_MAX, &gid) < 0)
-        return err_set(e, ERR_INVALID,
-                       "SANDBOX_USER must be auto, or UID:GID in numbers above 0, e.g. 1000:1000");
-    s->sandbox_uid = (uid_t)uid;
-    s->sandbox_gid = (gid_t)gid;
-    return 0;
-}
-
-static int find_web_group(struct settings *s, struct err *e)
-{
-    const struct group *group = *s->listen_group ? getgrnam(s->listen_group) : NULL;
-
-    if (*s->listen_group && !group)
-        return err_set(e, ERR_INVALID, "SANDCGI_LISTEN_GROUP=%s: no such group", s->listen_group);
-    s->web_gid = group ? group->gr_gid : 0;
-    return 0;
-}
-
-/* Settings that contradict each other. */
-static int check_combinations(const struct settings *s, struct err *e)
-{
-    const struct {
-        bool wrong;
-        const char *text;
-    } rules[] = {
-        {s->auth == SETTINGS_AUTH_TOKEN && !*s->api_token && !*s->tokens_file,
-         "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE"},
-        {s->limits.timeout_ms > s->limits.timeout_max_ms,
-         "SANDBOX_TIMEOUT is over SANDBOX_TIMEOUT_MAX"},
-        {s->limits.file_max / 3 * 4 + 4096 > s->max_body,
-         "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that (and nginx's "
-         "client_max_body_size)"},
-        {s->limits.wait_ms > s->limits.wait_max_ms, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX"},
-        {s->container.tmp_bytes > s->container.memory_bytes,
-         "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards"},
-        {*s->engine.host && strncmp(s->engine.host, "unix:///", 8) != 0 &&
-             strncmp(s->engine.host, "tcp://", 6) != 0,
-         "DOCKER_HOST must be unix:///PATH or tcp://HOST:PORT, with the scheme, e.g. "
-         "unix:///var/run/docker.sock"},
-        {*s->metrics && !strchr(s->metrics, '/') && strncmp(s->metrics, "127.", 4) != 0 &&
-             strncmp(s->metrics, "[::1]:", 6) != 0,
-         "SANDCGI_METRICS must be a path or a loopback address, e.g. 127.0.0.1:9464: whoever "
-         "reaches it can read it"},
-        {s->sandbox_root[0] != '/', "SANDBOX_ROOT must be an absolute path"},
-        {*s->node && !node_name_ok(s->node),
-         "SANDCGI_NODE must consist of 1 to 16 of the characters a-z and 0-9, e.g. n1"},
-        {*s->edge_secret && !*s->node, "SANDCGI_EDGE_SECRET is set without SANDCGI_NODE; set both"},
-        {*s->sandbox_host_path && s->sandbox_host_path[0] != '/',
-         "SANDBOX_HOST_PATH must be an absolute path"},
-    };
-
-    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-        if (rules[i].wrong)
-            return err_set(e, ERR_INVALID, "%s", rules[i].text);
-    return 0;
-}
-
-static int parse_total(struct settings *s, struct err *e)
-{
-    if (parse_share(s->total_max, 100, &s->bounds.total_bytes, &s->bounds.total_percent) == 0)
-        return 0;
-    return err_set(e, ERR_INVALID,
-                   "SANDBOX_TOTAL_MAX must be a size like 100g, or a share of the file system from "
-                   "0%% to 100%%, not \"%.40s\"",
-                   s->total_max);
-}
-
-static int settings_derive(struct settings *s, struct err *e)
-{
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
-    const char *slash = strrchr(s->broker, '/');
-    uint8_t digest[CRYPTO_SHA256_LEN];
-
-    if (!*s->events) { /* beside the broker's socket */
-        free(s->events);
-        s->events = mem_printf("%.*sevents.sock", slash ? (int)(slash + 1 - s->broker) : 0,
-                               s->broker);
-    }
-    if (!*s->oauth_listen) {
-        free(s->oauth_listen);
-        s->oauth_listen = mem_printf("%.*soauth.sock", slash ? (int)(slash + 1 - s->broker) : 0,
-                                     s->broker);
-    }
-    if (!*s->sandbox_host_path) {
-        free(s->sandbox_host_path);
-        s->sandbox_host_path = mem_strdup(s->sandbox_root);
-    }
-    s->links_url = *s->node && strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) != 0
-                       ? mem_printf("%s/%s", s->public_base_url, s->node)
-                       : mem_strdup(s->public_base_url);
-    s->pool.idle_ms = (int64_t)s->warm_idle_ms;
-    s->pool.reuse = s->reuse == SETTINGS_REUSE_CONVERSATION;
-    /* Starts are fastest at about two at a time per CPU. */
-    s->pool.starts_max = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
-    s->index.private_ok = s->index_private;
-    s->limits.network = (enum network_tier)s->network;
-    s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
-    const char *name = *s->instance ? s->instance : s->sandbox_host_path;
-    if (parse_total(s, e) < 0 ||
-        pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||
-        index_settings_parse(s->indexes, &s->index, e) < 0 ||
-        crypto_sha256(name, strlen(name), digest, e) < 0)
-        return -1;
-    crypto_hex(digest, sizeof s->instance_id / 2, s->instance_id);
-    return 0;
-}
-
-static int check_oauth(struct settings *s, struct err *e)
-{
-    const struct oauth_context others = {.oauth = s->oauth,
-                                         .public_base_url = s->public_base_url,
-                                         .broker = s->broker,
-                                         .tenants_file = s->tenants_file};
-
-    return oauth_settings_check(&s->access, &others, e);
-}
-
-static int load_tenants(struct settings *s, struct err *e)
-{
-    tenants_init(&s->tenants);
-    if (!*s->tenants_file)
-        return 0;
-    if (tenants_load(s->tenants_file, toolset_limit_ok, TOOLSET_NAMES, &s->tenants, e) == 0)
-        return 0;
-    return e->kind == ERR_INVALID ? -1 : err_wrap(e, "SANDBOX_TENANTS_FILE");
-}
-
-const char *settings_default_file(void)
-{
-    const char *named = getenv("SANDCGI_CONFIG");
-
-    if (named)
-        return named;
-    if (getenv("SANDBOX_ROOT") || (access(SETTINGS_FILE, F_OK) < 0 && errno != EACCES))
-        return NULL;
-    return SETTINGS_FILE;
-}
-
-int settings_load(struct settings *out, const char *path, struct err *e)
-{
-    *out = (struct settings){0};
-    if (conf_load(settings_table, out, path, e) == 0 &&
-        check_secret("FILE_SECRET", out->file_secret, e) == 0 && check_old_secret(out, e) == 0 &&
-        check_url(out, e) == 0 && check_tools(out, e) == 0 && check_sandbox_user(out, e) == 0 &&
-        find_web_group(out, e) == 0 &&
-        (!*out->api_token || check_secret("MCP_API_TOKEN", out->api_token, e) == 0) &&
-        (!*out->edge_secret || check_secret("SANDCGI_EDGE_SECRET", out->edge_secret, e) == 0) &&
-        check_combinations(out, e) == 0 && settings_derive(out, e) == 0 &&
-        check_oauth(out, e) == 0 && load_tenants(out, e) == 0)
-        return 0;
-    settings_clear(out);
-    return -1;
-}
-
-void settings_clear(struct settings *s)
-{
-    conf_clear(settings_table, s);
-    tenants_clear(&s->tenants);
-    free(TAKE_PTR(s->links_url));
-}

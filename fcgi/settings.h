@@ -36,6 +36,7 @@ struct settings {
     char *tenants_file;
     char *instance, *images, *sandbox_user, *runtime;
     uint64_t ttl_ms, url_ttl_ms;
+    struct store_settings store;
     char *warm, *warm_memory, *total_max;
     uint64_t warm_idle_ms;
     int network; /* enum network_tier */

@@ -63,6 +63,43 @@ int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], 
     return digest("SHA256", data, len, out, CRYPTO_SHA256_LEN, e);
 }
 
+/* Only a name for the library's type. */
+static EVP_MD_CTX *md_of(const struct crypto_hash *h)
+{
+    return (EVP_MD_CTX *)(uintptr_t)h;
+}
+
+struct crypto_hash *crypto_hash_new(struct err *e)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+
+    if (ctx && EVP_DigestInit_ex2(ctx, EVP_sha256(), NULL) == 1)
+        return (struct crypto_hash *)(void *)ctx;
+    EVP_MD_CTX_free(ctx);
+    failed(e, "SHA256");
+    return NULL;
+}
+
+int crypto_hash_add(struct crypto_hash *h, const void *data, size_t len, struct err *e)
+{
+    return EVP_DigestUpdate(md_of(h), len ? data : "", len) == 1 ? 0 : failed(e, "SHA256");
+}
+
+int crypto_hash_get(const struct crypto_hash *h, uint8_t out[CRYPTO_SHA256_LEN], struct err *e)
+{
+    EVP_MD_CTX *copy = EVP_MD_CTX_new();
+    bool good = copy && EVP_MD_CTX_copy_ex(copy, md_of(h)) == 1 &&
+                EVP_DigestFinal_ex(copy, out, NULL) == 1;
+
+    EVP_MD_CTX_free(copy);
+    return good ? 0 : failed(e, "SHA256");
+}
+
+void crypto_hash_free(struct crypto_hash *h)
+{
+    EVP_MD_CTX_free(md_of(h));
+}
+
 int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct err *e)
 {
     return digest("MD5", data, len, out, CRYPTO_MD5_LEN, e);

@@ -23,6 +23,15 @@ int crypto_hmac(const void *key, size_t key_len, const struct crypto_part *parts
 
 int crypto_sha256(const void *data, size_t len, uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
 
+/* The SHA-256 of what comes in pieces. NULL: the library fails. */
+struct crypto_hash;
+struct crypto_hash *crypto_hash_new(struct err *e);
+int crypto_hash_add(struct crypto_hash *h, const void *data, size_t len, struct err *e);
+/* The hash of what was added by now; more may be added. */
+int crypto_hash_get(const struct crypto_hash *h, uint8_t out[CRYPTO_SHA256_LEN], struct err *e);
+/* h may be NULL. */
+void crypto_hash_free(struct crypto_hash *h);
+
 /* For what nginx must check, which has nothing else. Fails where the library refuses it (FIPS). */
 int crypto_md5(const void *data, size_t len, uint8_t out[CRYPTO_MD5_LEN], struct err *e);
 

@@ -23,6 +23,10 @@ enum metric {
     METRIC_STARTED_BOOT, /* clock_boot_s then */
     METRIC_DISK_USED,    /* bytes of files and kept results */
     METRIC_CONVERSATIONS,
+    METRIC_STORE_FILES, /* saved, as the next */
+    METRIC_STORE_BYTES,
+    METRIC_STORE_ERRORS, /* of saving */
+    METRIC_STORE_LOADS,  /* result */
     /* of all */
     METRIC_CPU, /* microseconds; purpose (purpose.h) */
     /* of workers and hub */

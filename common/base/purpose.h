@@ -23,7 +23,7 @@ enum purpose {
     PURPOSE_OAUTH,
     PURPOSE_METRICS,
     PURPOSE_BROKER,
-    PURPOSE_HELPER, /* housekeeper, retention, trash */
+    PURPOSE_HELPER, /* housekeeper, retention, trash, saver, reading back */
     PURPOSE_JOB,
     PURPOSE_SUPERVISOR,
     PURPOSE_COUNT

@@ -16,7 +16,9 @@
 #include "common/broker/pending_conns.h"
 #include "common/broker/prune.h"
 #include "common/broker/psandboxes.h"
+#include "common/broker/readback.h"
 #include "common/broker/reattach.h"
+#include "common/broker/saver.h"
 #include "common/broker/spawn.h"
 #include "common/broker/warm_pool.h"
 #include "common/scheduler/run_queue.h"
@@ -48,6 +50,8 @@ struct broker {
     struct held_calls held;
     struct warm_pool warm_pool;
     struct prune prune;
+    struct saver_link saver;
+    struct readback readback;
     struct reattach reattach;
     struct tenant_books *tenant_books;
     struct timespec books_read; /* the time of the file that they have taken in */
@@ -65,6 +69,8 @@ void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_f
 /* Begins calls that were held, refuses those whose time is over. */
 void dispatch_tick(struct broker *b);
 struct deadline dispatch_due(const struct broker *b);
+/* readback's done; ctx is the broker. */
+void dispatch_read_back(void *ctx, const char *sandbox_dir, const struct err *why);
 
 /* supervisors.c */
 

@@ -22,6 +22,8 @@
 #define HELD_NETWORK_MS  30000 /* a test starts two containers */
 #define HELD_SANDBOX_MS  5000  /* for one of the broker before; then it is busy, */
 #define RESTART_RETRY_MS 2000  /* and its caller should come back in */
+#define HELD_STORE_MS    30000 /* for files that are read back, */
+#define STORE_RETRY_MS   5000
 #define NOT_BACK         "this sandbox has not come back to it yet"
 
 /* ---- jobs ---- */
@@ -96,6 +98,8 @@ struct held_call {
     json_t *head;
     char *tenant;
     struct deadline end;
+    char store[SANDBOX_NAME_LEN + 1]; /* whose files are read back; "": none */
+    struct err store_why;             /* why they were not */
 };
 
 /* The connection is closed, unless it was taken. */
@@ -133,16 +137,32 @@ static void refuse_as_busy(int take_fd)
     reply_send_error(take_fd, &e);
 }
 
+static void refuse_with_retry(int take_fd, const struct err *e, int retry_ms)
+{
+    json_t *reply = wire_error_new(e);
+
+    json_object_set_new(json_object_get(reply, "error"), "retryAfterMs", json_integer(retry_ms));
+    reply_send(take_fd, reply);
+}
+
 static void refuse_as_restarted(int take_fd, const char *why)
 {
     struct err e;
 
     err_set(&e, ERR_BUSY, "the server has just been restarted, and %s; try again in %d s", why,
             RESTART_RETRY_MS / 1000);
-    json_t *reply = wire_error_new(&e);
-    json_object_set_new(json_object_get(reply, "error"), "retryAfterMs",
-                        json_integer(RESTART_RETRY_MS));
-    reply_send(take_fd, reply);
+    refuse_with_retry(take_fd, &e, RESTART_RETRY_MS);
+}
+
+static void refuse_without_files(int take_fd, const struct err *why)
+{
+    struct err e = *why;
+
+    if (e.kind == ERR_NONE)
+        err_set(&e, ERR_BUSY, "this conversation's files are being read back from the store");
+    if (e.kind == ERR_BUSY)
+        err_set(&e, ERR_BUSY, "%s; try again in %d s", e.text, STORE_RETRY_MS / 1000);
+    refuse_with_retry(take_fd, &e, STORE_RETRY_MS);
 }
 
 static bool held_is_full(const struct broker *b, const char *tenant)
@@ -168,8 +188,8 @@ static bool held_has_room(struct broker *b, const char *tenant)
     return !held_is_full(b, tenant);
 }
 
-static void call_hold(struct broker *b, int take_fd, const json_t *head, int take_passed_fd,
-                      const char *tenant, bool job, int ms)
+static struct held_call *call_hold(struct broker *b, int take_fd, const json_t *head,
+                                   int take_passed_fd, const char *tenant, bool job, int ms)
 {
     struct held_call *call = mem_alloc(sizeof *call);
     struct held_call **at = &b->held.first;
@@ -184,6 +204,7 @@ static void call_hold(struct broker *b, int take_fd, const json_t *head, int tak
         at = &(*at)->next;
     *at = call;
     b->held.n++;
+    return call;
 }
 
 static void job_ask(struct broker *b, int take_fd, const json_t *head, int take_passed_fd)
@@ -233,12 +254,16 @@ static bool held_job_settle(struct broker *b, struct held_call *call)
 static bool held_call_waits(struct broker *b, const struct held_call *call)
 {
     return !deadline_passed(call->end) &&
-           (awaits_network(b, call->head) || (!b->stopping && supervisors_await(b, call->head)));
+           ((*call->store && readback_is_asking(&b->readback, call->store)) ||
+            awaits_network(b, call->head) || (!b->stopping && supervisors_await(b, call->head)));
 }
 
 static void held_call_begin(struct broker *b, struct held_call *call)
 {
-    if (supervisors_await(b, call->head))
+    if (call->store_why.kind != ERR_NONE ||
+        (*call->store && readback_is_asking(&b->readback, call->store)))
+        refuse_without_files(TAKE_FD(call->fd), &call->store_why);
+    else if (supervisors_await(b, call->head))
         refuse_as_restarted(TAKE_FD(call->fd), NOT_BACK);
     else
         call_begin(b, TAKE_FD(call->fd), call->head, TAKE_FD(call->passed_fd));
@@ -263,6 +288,16 @@ void dispatch_tick(struct broker *b)
         }
         held_free(call);
     }
+}
+
+void dispatch_read_back(void *ctx, const char *sandbox_dir, const struct err *why)
+{
+    struct broker *b = ctx;
+
+    for (struct held_call *call = b->held.first; call; call = call->next)
+        if (strcmp(call->store, sandbox_dir) == 0)
+            call->store_why = *why;
+    b->held.retry = true;
 }
 
 struct deadline dispatch_due(const struct broker *b)
@@ -387,15 +422,38 @@ static bool has_body(enum broker_op op)
     return op == OP_RUN || op == OP_SESSION || op == OP_EXEC;
 }
 
+/* A link names no tenant: its conversation counts as one. */
+static void hold_for_files(struct broker *b, int take_fd, const json_t *head, int take_passed_fd,
+                           const char *sandbox_dir)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    AUTO_FD int fd = take_fd;
+    AUTO_FD int passed = take_passed_fd;
+
+    if (!tenant)
+        tenant = sandbox_dir;
+    if (!held_has_room(b, tenant)) {
+        refuse_as_busy(TAKE_FD(fd));
+        return;
+    }
+    struct held_call *call = call_hold(b, TAKE_FD(fd), head, TAKE_FD(passed), tenant, false,
+                                       HELD_STORE_MS);
+    memcpy(call->store, sandbox_dir, sizeof call->store);
+    readback_ask(&b->readback, sandbox_dir);
+}
+
 void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
 {
     struct broker *b = ctx;
     AUTO_FD int passed = take_passed_fd;
     const char *tenant = json_get_string(head, "tenant");
+    char files[SANDBOX_NAME_LEN + 1];
     bool sandbox = tenant && supervisors_await(b, head);
 
     if (has_body(op_of(head)) && !op_is_of_this_version(head))
         refuse_as_restarted(take_fd, "this call came from a process of the version before");
+    else if (readback_wants(&b->readback, head, files))
+        hold_for_files(b, take_fd, head, TAKE_FD(passed), files);
     else if (tenant && (sandbox || awaits_network(b, head)) && held_has_room(b, tenant))
         call_hold(b, take_fd, head, TAKE_FD(passed), tenant, false,
                   sandbox ? HELD_SANDBOX_MS : HELD_NETWORK_MS);

@@ -13,6 +13,8 @@ libbroker_a_SOURCES = \
 	common/broker/prune.c common/broker/prune.h \
 	common/broker/psandboxes.c common/broker/psandboxes.h \
 	common/broker/reattach.c common/broker/reattach.h \
+	common/broker/readback.c common/broker/readback.h \
+	common/broker/saver.c common/broker/saver.h \
 	common/broker/runs.c common/broker/supervisors.c \
 	common/broker/server.c common/broker/server.h \
 	common/broker/spawn.c common/broker/spawn.h \

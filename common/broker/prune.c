@@ -10,7 +10,9 @@
 #include "common/sandbox/state/expiry_clock.h"
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/state/unsaved.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,6 +55,7 @@ static int sandbox_take_away(struct prune *p, const char *sandbox_dir,
     if (sandbox_retire(root, sandbox_dir, trash, e) < 0)
         return -1;
     state_forget(root, sandbox_dir);
+    unsaved_note(root, sandbox_dir);
     return 0;
 }
 
@@ -87,15 +90,38 @@ json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
     return work;
 }
 
+static int exchange(struct prune *p, const char *sandbox_dir, const char *staged, struct err *e)
+{
+    if (check_unused(p, sandbox_dir, e) < 0)
+        return -1;
+    warm_pool_release(p->warm_pool, sandbox_dir);
+    return sandbox_exchange(p->spawner->root, sandbox_dir, staged, e);
+}
+
+int prune_replace(struct prune *p, const char *sandbox_dir, const char *staged, struct err *e)
+{
+    const struct sandbox_root *root = p->spawner->root;
+    AUTO_FD int staging = openat(root->fd, STAGING_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char trash[TRASH_NAME_LEN + 1];
+    struct err why = ERR_INIT;
+    int rc = exchange(p, sandbox_dir, staged, e);
+
+    if (trash_take(root, staging, staged, trash, &why) < 0)
+        log_warn("%s", why.text);
+    p->trash = true;
+    return rc;
+}
+
 int prune_exchange(struct prune *p, const json_t *head, struct err *e)
 {
     const char *staged = json_get_string(head, "staged");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 
-    if (read_name(p, head, sandbox_dir, e) < 0 || check_unused(p, sandbox_dir, e) < 0)
+    if (read_name(p, head, sandbox_dir, e) < 0 ||
+        exchange(p, sandbox_dir, staged ? staged : "", e) < 0)
         return -1;
-    warm_pool_release(p->warm_pool, sandbox_dir);
-    return sandbox_exchange(p->spawner->root, sandbox_dir, staged ? staged : "", e);
+    unsaved_note(p->spawner->root, sandbox_dir);
+    return 0;
 }
 
 /* ---- the finder's process ---- */

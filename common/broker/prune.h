@@ -37,6 +37,9 @@ void prune_reap(struct prune *p, const struct child *child);
 /* Moves the conversation that head names to .trash. The head of the job that answers; new
  * reference, or NULL. */
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e);
+/* Puts the folder staged of .staging in the place of a conversation's files, which go to .trash.
+ * ERR_BUSY: they are in use; staged goes to .trash then, too. */
+int prune_replace(struct prune *p, const char *sandbox_dir, const char *staged, struct err *e);
 /* Exchanges the files of the conversation that head names with its folder "staged" of .staging:
  * for a restore, which keeps what was there until it has succeeded. */
 int prune_exchange(struct prune *p, const json_t *head, struct err *e);

@@ -32,6 +32,7 @@ static void broker_reap(struct broker *b, pid_t pid, int status)
         housekeeper_link_reap(&b->housekeeper, b->stopping);
     } else if (child && child->kind == CHILD_JOB) {
         prune_reap(&b->prune, child);
+        saver_link_reap(&b->saver, child);
         if (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM) /* which is ours, at the end */
             log_error("a job was killed by signal %d", WTERMSIG(status));
         children_remove(b->children, child);
@@ -153,6 +154,7 @@ static void broker_tick(struct broker *b)
 {
     housekeeper_link_tick(&b->housekeeper, b->stopping);
     pending_conns_tick(&b->pending_conns);
+    readback_tick(&b->readback);
     dispatch_tick(b); /* it may begin runs */
     supervisors_tick(b);
     runs_tick(b);
@@ -162,10 +164,12 @@ static void broker_tick(struct broker *b)
         warm_pool_release(&b->warm_pool, NULL);
         prune_end(&b->prune);
         supervisors_end(b);
+        saver_link_stop(&b->saver, b->relieved || b->ending);
     } else {
         reattach_tick(&b->reattach);
         warm_pool_tick(&b->warm_pool, run_queue_length(b->queue));
         prune_tick(&b->prune);
+        saver_link_tick(&b->saver);
     }
     watch_listener(b);
 }
@@ -180,6 +184,7 @@ static struct deadline broker_due(const struct broker *b)
         run_queue_due(b->queue),
         dispatch_due(b),
         b->prune.next,
+        saver_link_due(&b->saver),
         b->reattach.check,
         b->warm_pool.due,
         b->accept_at,
@@ -282,6 +287,8 @@ static void connect_parts(struct broker *b)
         .loop = &b->loop, .dispatch = dispatch_call, .ctx = b};
     housekeeper_link_init(&b->housekeeper, &b->spawner, &b->held.retry);
     prune_init(&b->prune, &b->spawner, &b->warm_pool, b->queue);
+    saver_link_init(&b->saver, &b->spawner);
+    readback_init(&b->readback, &b->spawner, &b->prune, dispatch_read_back, b);
 }
 
 /* A share of the file system is known when SANDBOX_ROOT is open. */
@@ -316,6 +323,8 @@ static int open_broker(struct broker *b, struct err *e)
     b->root.tenants = config->tenants;
     set_bounds(b);
     reattach_init(&b->reattach, &b->spawner, &b->held.retry);
+    if (saver_link_open(&b->saver, e) < 0)
+        return -1;
     b->spawner.helpers_path = helpers_install(&b->root, e);
     if (!b->spawner.helpers_path)
         return -1;
@@ -329,6 +338,8 @@ static void close_broker(struct broker *b)
     supervisors_end(b);
     housekeeper_link_clear(&b->housekeeper);
     prune_end(&b->prune);
+    saver_link_clear(&b->saver);
+    readback_clear(&b->readback);
     auto_close_fd(&b->signal_fd);
     loop_clear(&b->loop);
     tenant_limits_close(b);

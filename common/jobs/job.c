@@ -7,6 +7,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/state/unsaved.h"
 
 #include <poll.h>
 
@@ -53,6 +54,7 @@ void job_note_use(const struct sandbox *sb, const char *tenant, const char *conv
 {
     job_note_reading(sb, tenant, conversation);
     state_forget_size(sb->root, sb->name);
+    unsaved_note(sb->root, sb->name);
 }
 
 int job_check_caller(void *job, struct err *e)

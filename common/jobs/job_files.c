@@ -12,6 +12,7 @@
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/tree.h"
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/unsaved.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -181,7 +182,9 @@ json_t *job_delete(struct job *job, struct err *e)
     if (job_open_target(job, &t, &sb, e) < 0)
         return NULL;
     job_note_use(&sb, t.tenant, t.conversation);
-    if (files_delete(&sb, t.name, recursive, &watch, &deleted, e) < 0)
+    int rc = files_delete(&sb, t.name, recursive, &watch, &deleted, e);
+    unsaved_note(sb.root, sb.name);
+    if (rc < 0)
         return NULL;
     return json_pack("{s:I}", "deleted", (json_int_t)deleted);
 }

@@ -14,6 +14,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/state/quota.h"
+#include "common/sandbox/state/unsaved.h"
 
 #include <string.h>
 #include <sys/statvfs.h>
@@ -282,6 +283,19 @@ static json_int_t count_results(const struct sandbox_root *root)
     return n;
 }
 
+/* waiting: conversations that the store does not have as they are now. */
+static json_t *store_new(const struct job_world *world)
+{
+    AUTO_UNSAVED struct unsaved all = {0};
+    struct err why = ERR_INIT;
+
+    if (unsaved_list(world->root, &all, &why) < 0)
+        log_debug("%s", why.text);
+    const int64_t lag_ms = all.n ? clock_unix_us() / 1000 - all.items[0].since_ms : 0;
+    return json_pack("{s:I, s:I}", "waiting", (json_int_t)all.n, "lagSeconds",
+                     (json_int_t)(lag_ms > 0 ? lag_ms / 1000 : 0));
+}
+
 json_t *job_status(struct job *job, struct err *e)
 {
     const struct job_world *world = job->world;
@@ -304,6 +318,8 @@ json_t *job_status(struct job *job, struct err *e)
         (json_int_t)tally.reused, "pool",
         pool_status(world->pool, world->children, clock_mono_ms()));
     json_object_set_new(status, "lastErrors", recent_new());
+    if (store_is_wanted(&world->config->store))
+        json_object_set_new(status, "store", store_new(world));
     json_object_update_new(
         status,
         json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:s, s:{s:b, s:s*}}", "version", PACKAGE_VERSION,

@@ -68,10 +68,19 @@ enum job_limit {
     JOB_LIMIT_COUNT
 };
 
+/* How a head names the conversation whose files the operation needs. */
+enum op_files {
+    OP_FILES_NONE,    /* it needs none, or the files are known to be here */
+    OP_FILES_NAMED,   /* "tenant" and "conversationId" */
+    OP_FILES_URL,     /* "uri", a file's URL */
+    OP_FILES_ARCHIVE, /* "subject", that of an archive's link */
+};
+
 struct op_row {
     const char *name;
     enum op_by by;
     enum job_limit limit;
+    enum op_files files;
 };
 
 /* Version of the messages on the sockets; each head has it as "wire". At a reload, processes of two

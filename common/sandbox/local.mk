@@ -15,11 +15,13 @@ libsandbox_a_SOURCES = \
 	common/sandbox/links/link.c common/sandbox/links/link.h \
 	common/sandbox/files/media.c common/sandbox/files/media.h \
 	common/sandbox/files/owner.c common/sandbox/files/owner.h \
+	common/sandbox/files/plant.c common/sandbox/files/plant.h \
 	common/sandbox/state/quota.c common/sandbox/state/quota.h \
 	common/sandbox/state/expiry_clock.c common/sandbox/state/expiry_clock.h \
 	common/sandbox/state/sizes.c common/sandbox/state/sizes.h \
 	common/sandbox/state/retention.c common/sandbox/state/retention.h \
 	common/sandbox/state/trim.c common/sandbox/state/trim.h \
+	common/sandbox/state/unsaved.c common/sandbox/state/unsaved.h \
 	common/sandbox/state/user_quota.c common/sandbox/state/user_quota.h \
 	common/sandbox/sandbox.c common/sandbox/sandbox.h common/sandbox/sandbox_root.h common/sandbox/root.c \
 	common/sandbox/snapshot.c common/sandbox/snapshot.h \

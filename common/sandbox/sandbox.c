@@ -290,17 +290,28 @@ char *sandbox_url_path(const struct sandbox *sb)
     return mem_printf("%s/%s", sb->name, token);
 }
 
+int sandbox_name_of_url_path(const struct sandbox_root *root, const char *path,
+                             char out[SANDBOX_NAME_LEN + 1], struct err *e)
+{
+    char token[FILE_TOKEN_LEN + 1] = "";
+
+    memset(out, 0, SANDBOX_NAME_LEN + 1);
+    if (strnlen(path, SANDBOX_URL_PATH_LEN) == SANDBOX_URL_PATH_LEN) {
+        memcpy(out, path, SANDBOX_NAME_LEN);
+        memcpy(token, path + SANDBOX_NAME_LEN + 1, FILE_TOKEN_LEN);
+    }
+    if (!file_token_is(&root->file_keys, out, token, clock_unix_s()) || !state_name_ok(out))
+        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+    return 0;
+}
+
 int sandbox_find_url_path(const struct sandbox_root *root, const char *path, struct sandbox *out,
                           struct err *e)
 {
-    char name[SANDBOX_NAME_LEN + 1] = "", token[FILE_TOKEN_LEN + 1] = "";
+    char name[SANDBOX_NAME_LEN + 1];
 
-    if (strnlen(path, SANDBOX_URL_PATH_LEN) == SANDBOX_URL_PATH_LEN) {
-        memcpy(name, path, SANDBOX_NAME_LEN);
-        memcpy(token, path + SANDBOX_NAME_LEN + 1, FILE_TOKEN_LEN);
-    }
-    if (!file_token_is(&root->file_keys, name, token, clock_unix_s()))
-        return err_set(e, ERR_NOT_FOUND, "there is no such sandbox");
+    if (sandbox_name_of_url_path(root, path, name, e) < 0)
+        return -1;
     return sandbox_find_named(root, name, out, e);
 }
 

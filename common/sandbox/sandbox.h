@@ -91,7 +91,10 @@ char *sandbox_host_path(const struct sandbox *sb);
 /* "<name>/<token>" (file_link.h): only the broker and those who were given a URL know it. Caller
  * frees. */
 char *sandbox_url_path(const struct sandbox *sb);
-/* The sandbox that a path with this beginning names. ERR_NOT_FOUND: none, or a wrong token. */
+/* The sandbox that a path with this beginning names. ERR_NOT_FOUND: none, or a wrong token. The
+ * name alone: it need not exist. */
+int sandbox_name_of_url_path(const struct sandbox_root *root, const char *path,
+                             char out[SANDBOX_NAME_LEN + 1], struct err *e);
 int sandbox_find_url_path(const struct sandbox_root *root, const char *path, struct sandbox *out,
                           struct err *e);
 /* A base_url for a client on this machine without a web server: files' URLs are their paths, and

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 /* Directories of SANDBOX_ROOT; no container can reach them, but its own in WARM_DIR. */
@@ -24,6 +25,12 @@
 #define SESSIONS_DIR ".sessions" /* the workers' */
 
 #define SANDBOX_NAME_LEN 64
+
+/* 64 lower-case hex digits: what every sandbox's name is. */
+static inline bool state_name_ok(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == SANDBOX_NAME_LEN && !name[SANDBOX_NAME_LEN];
+}
 
 /* What conversations may keep, and for how long. 0: no bound. */
 struct sandbox_bounds {

@@ -7,6 +7,7 @@
 #include "common/protocol/limits.h"
 #include "common/sandbox/sandbox.h"
 #include "common/scheduler/pool_settings.h"
+#include "common/store/store_settings.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,8 +42,9 @@ struct broker_config {
     const char *root_path, *host_path, *file_secret, *base_url;
     const char *old_secret;   /* FILE_SECRET before it was replaced; "" or NULL: it was not */
     int64_t old_secret_until; /* links made with it are valid up to then; Unix seconds */
-    int64_t url_ttl_s;        /* of files' URLs; 0: as long as the file is there */
-    uid_t sandbox_uid;        /* of programs and their files; 0: each sandbox has its own */
+    struct store_settings store;
+    int64_t url_ttl_s; /* of files' URLs; 0: as long as the file is there */
+    uid_t sandbox_uid; /* of programs and their files; 0: each sandbox has its own */
     gid_t sandbox_gid;
     gid_t web_gid;    /* of the web server, which serves files; 0: none */
     uid_t client_uid; /* besides our own: may connect */

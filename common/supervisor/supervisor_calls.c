@@ -7,6 +7,7 @@
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/state.h"
+#include "common/sandbox/state/unsaved.h"
 
 #include <string.h>
 
@@ -171,6 +172,7 @@ void call_note_use(const struct supervisor *s, const struct call *call)
 
     if (state_note_use(&s->sandbox, record->tenant, record->conversation, &e) < 0)
         log_warn("cannot write a sandbox's record: %s", e.text);
+    unsaved_note(s->sandbox.root, s->sandbox.name);
     if (s->base.start->psandbox) /* the size is counted when it is needed */
         state_forget_size(s->sandbox.root, s->sandbox.name);
 }

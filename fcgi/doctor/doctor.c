@@ -13,6 +13,7 @@
 #include "common/sandbox/sandbox.h"
 #include "fcgi/doctor/check.h"
 #include "fcgi/doctor/denials.h"
+#include "fcgi/doctor/store.h"
 #include "fcgi/doctor/web.h"
 
 #include <inttypes.h>
@@ -350,6 +351,7 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
     look_at_disk(&l);
     look_at_root(&l);
     look_at_clock(&l);
+    store_look(s, &found);
     denials_look(s, &found);
     if (!l.status)
         web_look_at_ports(s, &found);

@@ -76,6 +76,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .old_secret = s->old_secret,
         .old_secret_until = s->old_secret_until,
         .base_url = s->links_url,
+        .store = s->store,
         .url_ttl_s = (int64_t)((s->url_ttl_ms + 999) / 1000),
         .sandbox_uid = s->sandbox_uid,
         .sandbox_gid = s->sandbox_gid,

@@ -48,6 +48,8 @@ static const struct status_metric {
      "last counted."},
     {"disk.limitBytes", "disk_limit_bytes", "SANDBOX_TOTAL_MAX; 0: no limit."},
     {"disk.conversations", "conversations", "Conversations with files, as last counted."},
+    {"store.waiting", "store_waiting", "Conversations that the store does not have as they are."},
+    {"store.lagSeconds", "store_lag_seconds", "How long the first of them has waited."},
     {"keptResults", "kept_results", "Results of runs that are kept."},
 };
 

@@ -132,6 +132,18 @@ static void add_disk(const json_t *status, struct buf *out)
     add_line(out, status, ", {keptResults} kept results\n");
 }
 
+static void add_store(const json_t *status, struct buf *out)
+{
+    const json_t *store = json_object_get(status, "store");
+
+    if (store)
+        add_line(out, store,
+                 json_get_integer(store, "waiting", 0) > 0
+                     ? "store    {waiting} conversations are to be copied, the first for "
+                       "{lagSeconds} s\n"
+                     : "store    has all files\n");
+}
+
 static void add_limits(const json_t *status, struct buf *out)
 {
     const json_t *limits = json_object_get(status, "limits");
@@ -182,6 +194,7 @@ void status_format(const json_t *status, struct buf *out)
     add_memory(json_object_get(status, "memory"), out);
     add_line(out, pool, "starts   {starting} in progress, at most {startsMax}\n");
     add_disk(status, out);
+    add_store(status, out);
     add_errors(json_object_get(status, "lastErrors"), out);
 }
 

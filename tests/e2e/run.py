@@ -74,6 +74,7 @@ MODULES = (
     "operators",
     "monitoring",
     "backup",
+    "store",
     "logs",
     "memory",
 )

@@ -13,10 +13,11 @@ found=$(awk '
         may["common/fetch"] = "common/base"
         may["common/index"] = "common/base"
         may["common/sandbox"] = "common/base common/rpc"
+        may["common/store"] = "common/base common/rpc common/sandbox"
         may["common/protocol"] = "common/base common/rpc"
         may["common/engine"] = may["common/protocol"] " common/protocol"
         may["common/records"] = may["common/engine"] " common/sandbox common/engine"
-        may["common/scheduler"] = may["common/records"] " common/index"
+        may["common/scheduler"] = may["common/records"] " common/store common/index"
         may["common/jobs"] = may["common/scheduler"] " common/records common/scheduler common/fetch"
         may["common/supervisor"] = may["common/scheduler"] " common/records common/scheduler"
         may["common/broker"] = may["common/jobs"] " common/jobs common/supervisor"
@@ -25,7 +26,7 @@ found=$(awk '
         may["fcgi"] = may["common/broker"] " common/broker common/mcp common/tools"
         for (folder in may) may[folder] = " " may[folder] " " folder " "
         # Header of a library -> the files that may include it.
-        allowed["^curl/"] = "^(common/(engine|fetch)/|fcgi/nodes/kubernetes\\.c$)"
+        allowed["^curl/"] = "^(common/(engine|fetch|store)/|fcgi/nodes/kubernetes\\.c$)"
         allowed["^fcgi"] = "^fcgi/"
         # docker_stream.c ends one direction of a TLS connection, which libcurl has no call for.
         allowed["^openssl/"] = "^(common/(base/crypto|engine/docker_stream)|fcgi/oauth/server/signing_key)\\.c$"
@@ -33,7 +34,7 @@ found=$(awk '
         allowed["^cjose/"] = "^fcgi/oauth/jwks\\.c$"
         allowed["^archive(_entry)?\\.h$"] = "^common/sandbox/archive/(archive_read|archive_write|backup)\\.c$"
         allowed["^seccomp\\.h$"] = "^common/base/privsep_confine\\.c$"
-        allowed["^jansson\\.h$"] = "^(common/(rpc|engine|sandbox|protocol|records|scheduler|jobs|supervisor|broker|mcp|tools)|fcgi)/"
+        allowed["^jansson\\.h$"] = "^(common/(rpc|engine|sandbox|store|protocol|records|scheduler|jobs|supervisor|broker|mcp|tools)|fcgi)/"
     }
     function layer(path) {
         if (match(path, /^common\/[^\/]+\//) || match(path, /^fcgi\//))

@@ -33,21 +33,6 @@ static int no_backup(const char *path, struct err *e)
     return err_set(e, ERR_INVALID, "'%.200s' has no place in a backup", path);
 }
 
-static int check_name(const char *name)
-{
-    char component[FILES_COMPONENT_MAX + 1];
-
-    if (strlen(name) > FILES_NAME_MAX)
-        return -1;
-    for (int depth = 0; name; depth++) {
-        errno = 0;
-        name = beneath_component(name, component);
-        if (!component[0] || errno == EINVAL || depth == FILES_DEPTH_MAX)
-            return -1;
-    }
-    return 0;
-}
-
 int backup_entry_parse(const char *path, struct backup_entry *out, struct err *e)
 {
     const char *slash = strchr(path, '/');
@@ -67,7 +52,7 @@ int backup_entry_parse(const char *path, struct backup_entry *out, struct err *e
     if (out->part == BACKUP_PART_RECORD || strcmp(rest, BACKUP_FILES) == 0)
         return 0;
     if (strncmp(rest, BACKUP_FILES "/", sizeof BACKUP_FILES) != 0 ||
-        check_name(rest + sizeof BACKUP_FILES) < 0)
+        !beneath_name_fits(rest + sizeof BACKUP_FILES))
         return no_backup(path, e);
     out->part = BACKUP_PART_FILE;
     out->name = rest + sizeof BACKUP_FILES;

@@ -8,8 +8,8 @@
 #include "common/sandbox/archive/archive_privsep.h"
 #include "common/sandbox/archive/backup.h"
 #include "common/sandbox/archive/restore_move.h"
-#include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/owner.h"
+#include "common/sandbox/files/plant.h"
 #include "common/sandbox/files/staging.h"
 #include "common/sandbox/state/quota.h"
 
@@ -21,17 +21,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct attributes {
-    mode_t mode;
-    int64_t mtime; /* Unix seconds */
-};
-
-/* They get their modes and times when all is in them. */
-struct folder {
-    char *name;
-    struct attributes is;
-};
-
 struct restoring {
     struct restore_move to;
     struct backup_sum *sum;
@@ -39,52 +28,22 @@ struct restoring {
     bool has_head, passed_over; /* the backup's; the conversation, which is another tenant's */
     uint64_t number;            /* of the conversation; 0: none yet */
     enum backup_part part;
-    int dir_fd, file_fd; /* of the conversation, and of its file; -1: none */
+    struct plant tree; /* of the conversation */
+    int file_fd;       /* of its file; -1: none */
     uint64_t file_bytes, bytes, files;
-    struct sandbox_owner owner;
-    struct attributes next, file_is; /* of the next entry, and of the file */
-    struct folder *folders;
-    size_t n_folders;
-    struct buf text; /* of the head or a record */
+    struct plant_attributes next, file_is; /* of the next entry, and of the file */
+    struct buf text;                       /* of the head or a record */
 };
-
-static void set_times(int fd, const struct attributes *is)
-{
-    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = is->mtime}};
-
-    (void)futimens(fd, times);
-}
 
 static int finish_file(struct restoring *r, struct err *e)
 {
     if (r->file_fd < 0)
         return 0;
-    set_times(r->file_fd, &r->file_is);
-    if (fchown(r->file_fd, r->owner.uid, r->owner.gid) < 0 ||
-        fchmod(r->file_fd, r->file_is.mode) < 0)
-        return err_errno(e, "a restored file cannot be given to its user");
+    if (plant_finish_file(&r->tree, r->file_fd, &r->file_is, e) < 0)
+        return -1;
     r->sum->files++;
     auto_close_fd(&r->file_fd);
     return 0;
-}
-
-/* The last first: a folder's time changes with what is in it. */
-static int finish_folders(struct restoring *r, struct err *e)
-{
-    int rc = 0;
-
-    for (; r->n_folders > 0; r->n_folders--) {
-        struct folder *f = &r->folders[r->n_folders - 1];
-        AUTO_FD int fd = rc == 0 ? beneath_open(r->dir_fd, f->name, O_RDONLY | O_DIRECTORY) : -1;
-        if (rc == 0 &&
-            (fd < 0 || fchown(fd, r->owner.uid, r->owner.gid) < 0 || fchmod(fd, f->is.mode) < 0))
-            rc = err_errno(e, "a restored folder cannot be given to its user");
-        if (rc == 0)
-            set_times(fd, &f->is);
-        free(f->name);
-    }
-    free(TAKE_PTR(r->folders));
-    return rc;
 }
 
 /* The text of the head or a record is whole. */
@@ -101,30 +60,22 @@ static int finish_entry(struct restoring *r, struct err *e)
     return rc;
 }
 
-static int finish_conversation(struct restoring *r, struct err *e)
-{
-    int rc = finish_folders(r, e);
-
-    auto_close_fd(&r->dir_fd);
-    return rc;
-}
-
 /* ---- a conversation's record ---- */
 
 static int stage_folder(struct restoring *r, struct restored *c, struct err *e)
 {
     AUTO_STAGED struct staged staged = STAGED_INIT;
 
-    r->owner = owner_new(r->to.root);
+    r->tree.owner = owner_new(r->to.root);
     if (quota_check_disk(r->to.root->fd, &r->to.root->bounds, 0, e) < 0)
         return -1;
-    if (staging_create_folder(r->to.root, r->owner, &staged) < 0)
+    if (staging_create_folder(r->to.root, r->tree.owner, &staged) < 0)
         return err_errno(e, "a conversation's directory cannot be made");
     memcpy(c->staged, staged.name, sizeof c->staged);
     staged.name[0] = '\0'; /* removed with the rest, or moved */
-    r->dir_fd = openat(r->to.staging_fd, c->staged,
-                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return r->dir_fd < 0 ? err_errno(e, "a conversation's directory cannot be opened") : 0;
+    r->tree.dir_fd = openat(r->to.staging_fd, c->staged,
+                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return r->tree.dir_fd < 0 ? err_errno(e, "a conversation's directory cannot be opened") : 0;
 }
 
 static int take_record_text(struct restoring *r, struct err *e)
@@ -162,53 +113,12 @@ static int take_text(struct restoring *r, struct err *e)
 
 /* ---- files and folders ---- */
 
-/* The folder that name is in, and its last component. */
-static int open_above(const struct restoring *r, const char *name, const char **out_last,
-                      struct err *e)
-{
-    const char *slash = strrchr(name, '/');
-    AUTO_FREE char *above = slash ? mem_strndup(name, (size_t)(slash - name)) : NULL;
-
-    *out_last = slash ? slash + 1 : name;
-    int fd = above ? beneath_open(r->dir_fd, above, O_RDONLY | O_DIRECTORY)
-                   : fcntl(r->dir_fd, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0)
-        return err_set(e, ERR_INVALID, "'%.200s' comes before its folder in the backup", name);
-    return fd;
-}
-
-static int refuse_made(const char *name, struct err *e)
-{
-    if (errno == EEXIST)
-        return err_set(e, ERR_INVALID, "'%.200s' is twice in the backup", name);
-    return err_errno(e, "'%.200s' cannot be made", name);
-}
-
-static int make_folder(struct restoring *r, const char *name, struct err *e)
-{
-    const char *last;
-    AUTO_FD int above = open_above(r, name, &last, e);
-
-    if (above < 0)
-        return -1;
-    if (mkdirat(above, last, 0700) < 0)
-        return refuse_made(name, e);
-    r->folders = mem_resize(r->folders, r->n_folders + 1, sizeof *r->folders);
-    r->folders[r->n_folders++] = (struct folder){mem_strdup(name), r->next};
-    return 0;
-}
-
 static int make_file(struct restoring *r, const char *name, struct err *e)
 {
-    const char *last;
-    AUTO_FD int above = open_above(r, name, &last, e);
-
-    if (above < 0)
-        return -1;
-    r->file_fd = openat(above, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r->file_fd = plant_file(&r->tree, name, e);
     r->file_bytes = 0;
     r->file_is = r->next;
-    return r->file_fd < 0 ? refuse_made(name, e) : 0;
+    return r->file_fd < 0 ? -1 : 0;
 }
 
 static int take_name(struct restoring *r, const struct backup_entry *entry, bool is_folder,
@@ -222,7 +132,8 @@ static int take_name(struct restoring *r, const struct backup_entry *entry, bool
                        " files and folders (SANDBOX_FILES)",
                        r->to.all[r->to.n - 1].conversation, r->to.all[r->to.n - 1].tenant,
                        r->to.root->bounds.files);
-    return is_folder ? make_folder(r, entry->name, e) : make_file(r, entry->name, e);
+    return is_folder ? plant_folder(&r->tree, entry->name, &r->next, e)
+                     : make_file(r, entry->name, e);
 }
 
 /* The order is the one of backup_write. */
@@ -239,7 +150,7 @@ static int take_entry(struct restoring *r, const char *path, bool is_folder, str
         return err_set(e, ERR_INVALID, "this is no backup: '" BACKUP_HEAD "' is not first in it");
     if (entry.part == BACKUP_PART_RECORD && entry.number > r->number) {
         r->number = entry.number;
-        return finish_conversation(r, e);
+        return plant_finish(&r->tree, e);
     }
     if (entry.number != r->number || entry.part == BACKUP_PART_RECORD)
         return err_set(e, ERR_INVALID, "'%.200s' is not in its place in the backup", path);
@@ -283,7 +194,7 @@ static int take_attributes(struct restoring *r, char *text, struct err *e)
     if (!blank || parse_mode(text, &mode) < 0 ||
         parse_u64(blank + 1, 0, INT32_MAX * 8ull, &mtime) < 0)
         return err_set(e, ERR_PROTOCOL, "the backup's reader says something meaningless");
-    r->next = (struct attributes){mode & 0777, (int64_t)mtime};
+    r->next = (struct plant_attributes){mode & 0777, {.tv_sec = (time_t)mtime}};
     return 0;
 }
 
@@ -302,7 +213,7 @@ static int take_record(struct restoring *r, struct archive_record *record, struc
     case ARCHIVE_BYTES:
         return take_bytes(r, record, e);
     case ARCHIVE_END:
-        if (finish_entry(r, e) < 0 || finish_conversation(r, e) < 0)
+        if (finish_entry(r, e) < 0 || plant_finish(&r->tree, e) < 0)
             return -1;
         return r->has_head ? 1 : err_set(e, ERR_INVALID, "this is no backup");
     case ARCHIVE_REFUSED:
@@ -333,11 +244,8 @@ static int read_backup(struct restoring *r, int fd, struct err *e)
 
 static void restoring_clear(struct restoring *r)
 {
-    struct err ignored = ERR_INIT;
-
     auto_close_fd(&r->file_fd);
-    (void)finish_folders(r, &ignored);
-    auto_close_fd(&r->dir_fd);
+    plant_clear(&r->tree);
     auto_close_fd(&r->to.staging_fd);
     for (size_t i = 0; i < r->to.n; i++) {
         free(r->to.all[i].tenant);
@@ -356,7 +264,7 @@ int backup_restore(const struct sandbox_root *root, int fd, const struct restore
                .staging_fd = openat(root->fd, STAGING_DIR,
                                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)},
         .sum = out,
-        .dir_fd = -1,
+        .tree = {.dir_fd = -1, .from = "the backup"},
         .file_fd = -1,
         .text = BUF_INIT(BACKUP_RECORD_MAX)};
 

@@ -63,6 +63,15 @@ static bool name_ok(const char *name)
     return true;
 }
 
+bool beneath_name_fits(const char *name)
+{
+    int parts = 1;
+
+    for (const char *s = name; *s; s++)
+        parts += *s == '/';
+    return strlen(name) <= FILES_NAME_MAX && parts <= FILES_DEPTH_MAX && name_ok(name);
+}
+
 /*
  * Each step opens one directory by a name without slashes and without following it, so whatever is
  * swapped behind our back, the descriptor we hold is a directory that was reached from dir_fd by

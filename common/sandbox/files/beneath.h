@@ -39,6 +39,10 @@ DIR *beneath_open_dir(int at_fd, const char *name);
  */
 const char *beneath_component(const char *name, char *out);
 
+/* Is it a relative name of at most FILES_NAME_MAX bytes and FILES_DEPTH_MAX components, each of
+ * which beneath_component accepts? Any bytes else. */
+bool beneath_name_fits(const char *name);
+
 /* Is it one of the two entries that every directory has? */
 bool beneath_is_dot(const char *name);
 

@@ -10,6 +10,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/staging.h"
+#include "common/sandbox/state/unsaved.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +31,6 @@ static int make_dir(int root_fd, const char *name, struct err *e)
     if (mkdirat(root_fd, name, 0700) < 0 && errno != EEXIST)
         return err_errno(e, "%s under SANDBOX_ROOT cannot be made", name);
     return 0;
-}
-
-bool state_name_ok(const char *name)
-{
-    return strspn(name, "0123456789abcdef") == SANDBOX_NAME_LEN && !name[SANDBOX_NAME_LEN];
 }
 
 static void record_name(const char *sandbox_dir, char out[RECORD_NAME_LEN])
@@ -190,7 +186,10 @@ int state_note_use(const struct sandbox *sb, const char *tenant, const char *con
     json_auto_t *record = json_pack(
         "{s:s, s:s, s:I, s:I}", "tenant", tenant, "conversationId", conversation, "createdAt",
         (json_int_t)created_before(dir, sb->name, now), "lastUsedAt", (json_int_t)now);
-    return write_record(sb, dir, record, e);
+    if (write_record(sb, dir, record, e) < 0)
+        return -1;
+    unsaved_note(sb->root, sb->name); /* the store knows the time, too */
+    return 0;
 }
 
 /* ---- the end of one ---- */

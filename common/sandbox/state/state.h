@@ -85,6 +85,3 @@ int64_t state_expired_at(const struct sandbox_root *root, const char *name);
 int64_t state_take_expired(const struct sandbox_root *root, const char *name);
 /* Forgets what was long ago, and notes and records of sandboxes that are not there. */
 void state_tidy(const struct sandbox_root *root, int64_t now_unix);
-
-/* 64 lower-case hex digits: what every sandbox's name is. */
-bool state_name_ok(const char *name);

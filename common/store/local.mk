@@ -1,0 +1,24 @@
+# The store behind the files: what is saved there, and read back.
+noinst_LIBRARIES += libstore.a
+libstore_a_SOURCES = \
+	common/store/folder.c \
+	common/store/identity.c common/store/identity.h \
+	common/store/kinds.c common/store/kinds.h \
+	common/store/load.c common/store/load.h \
+	common/store/manifest.c common/store/manifest.h \
+	common/store/payload.c common/store/payload.h \
+	common/store/record.c common/store/record.h \
+	common/store/s3.c \
+	common/store/save.c common/store/save.h \
+	common/store/store.c common/store/store.h common/store/store_settings.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += \
+	tests/unit/store/test_manifest \
+	tests/unit/store/test_store
+endif
+
+EXTRA_DIST += common/store/README.md
+
+FUZZ_TARGETS += tests/fuzz/fuzz_manifest
+tests_fuzz_fuzz_manifest_LDFLAGS = $(FUZZ_LINK)

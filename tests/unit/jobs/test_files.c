@@ -350,8 +350,8 @@ static void a_job_carries_out_every_operation_that_is_not_the_main_processs(void
     struct fixture *f = *state;
 
     for (enum broker_op op = OP_UNKNOWN + 1; op < OP_COUNT; op++) {
-        if (op_row(op)->by == OP_BY_MAIN || op == OP_STATUS ||
-            op == OP_READY) /* which want the whole books */
+        if (op_row(op)->by == OP_BY_MAIN || op == OP_SESSION /* which begins a new one */ ||
+            op == OP_STATUS || op == OP_READY) /* which want the whole books */
             continue;
         f->e = ERR_INIT;
         json_auto_t *result = ask(f, op_name(op), "{}");

@@ -70,7 +70,8 @@ int psandbox_start(struct supervisor *s, struct err *e)
             0 ||
         retention_notice_before(&s->sandbox, &before, e) < 0)
         return -1;
-    unsaved_note(start->root, start->sandbox_dir); /* the saver looks again as long as it is used */
+    unsaved_note(start->root,
+                 start->call.sandbox_dir); /* the saver looks again as long as it is used */
     AUTO_FREE char *data_path = sandbox_host_path(&s->sandbox);
     struct engine_spec spec = {
         .image = json_get_string(start->call.head, "image"),

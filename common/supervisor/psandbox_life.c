@@ -4,7 +4,6 @@
 #include "common/supervisor/supervisor_self.h"
 
 #include "common/base/log.h"
-#include "common/base/mem.h"
 #include "common/protocol/wire.h"
 #include "common/sandbox/state/trim.h"
 
@@ -86,17 +85,15 @@ struct deadline psandbox_tend(struct supervisor *s)
 /* Answers the calls that its end cuts off. */
 static void answer_rest(struct supervisor *s, const struct err *problem)
 {
-    static const enum broker_op cut_off[] = {OP_CREATE_PSANDBOX, OP_EXEC, OP_SESSION,
-                                             OP_CLOSE_PSANDBOX};
     struct err e = *problem;
 
     if (s->record && strcmp(s->status, "lost") == 0)
         err_set(&e, ERR_LOST, "the sandbox is lost (%s), and what ran in it", s->reason);
     else if (s->record)
         psandbox_record_say_end(s->record, &e);
-    for (size_t i = 0; i < ARRAY_LEN(cut_off); i++)
-        if (cut_off[i] != OP_CLOSE_PSANDBOX || !s->record)
-            calls_answer(s, cut_off[i], wire_error_new(&e));
+    for (size_t i = s->n_calls; i > 0; i--)
+        if (s->calls[i - 1]->row->op != OP_CLOSE_PSANDBOX || !s->record)
+            call_refuse(s, s->calls[i - 1], &e);
 }
 
 static void write_end(struct supervisor *s)

@@ -709,6 +709,7 @@ static void nonsense_is_refused_and_harms_no_other_call(void **state)
     json_object_set_new(foreign, "tenant", json_string("bob"));
     expect_error(hand(w, foreign, exec_body(json_pack("[s]", "echo no"))), ERR_NOT_FOUND,
                  WIRE_NO_SUCH_SANDBOX);
+    expect_error(hand(w, head_of("run"), cell_body("print no")), ERR_INVALID, "no such operation");
     expect_error(exec(w, "[]"), ERR_LIMIT, "commands");
     expect_error(exec_with(w, "[\"true\"]", json_pack("{s:i}", "timeoutMs", 99999999)), ERR_LIMIT,
                  "timeout");

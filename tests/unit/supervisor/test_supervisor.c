@@ -145,6 +145,16 @@ static void a_waiting_container_gets_its_run(void **state)
     assert_int_equal(faccessat(sb.fd, "made.txt", F_OK, 0), 0);
 }
 
+static void a_waiting_container_takes_no_command(void **state)
+{
+    WORLD(w);
+    wait_on_warm_dir(&w);
+    world_expect_error(world_hand(&w, "exec", NULL), ERR_INVALID, "no such operation");
+    json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+}
+
 static void a_sandbox_that_exists_meanwhile_gets_another_container(void **state)
 {
     WORLD(w);
@@ -917,6 +927,7 @@ int main(void)
         with_fixture(an_engine_that_is_away_is_told),
         with_fixture(a_body_that_never_comes_whole_is_no_run),
         with_fixture(a_waiting_container_gets_its_run),
+        with_fixture(a_waiting_container_takes_no_command),
         with_fixture(a_sandbox_that_exists_meanwhile_gets_another_container),
         with_fixture(a_known_conversations_container_waits_on_its_sandbox),
         with_fixture(a_container_on_another_sandbox_does_not_serve),

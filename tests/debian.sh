@@ -40,7 +40,7 @@ main()
     work=$(mktemp -d /var/tmp/sandcgi-debian-XXXXXX)
     root=$work/root
     trap 'rm -rf "$work"' EXIT
-    mmdebstrap --quiet --variant=buildd --include="$(build_depends),lintian,adduser,procps" "$suite" "$root"
+    mmdebstrap --quiet --variant=buildd --include="$(build_depends),lintian,adduser,procps,systemd-standalone-tmpfiles" "$suite" "$root"
     step "a root of $suite"
     git -C "$top" archive --prefix=build/sandcgi/ HEAD | tar -x -C "$root"
     inside sh -c 'cd /build/sandcgi && DEB_BUILD_OPTIONS=noautodbgsym exec dpkg-buildpackage -us -uc -b' >"$work/build.log" 2>&1 ||
@@ -52,7 +52,7 @@ main()
     step "lintian is silent"
     inside apt-get install -qq --no-install-recommends -y "/$deb" >"$work/install.log" 2>&1 || { tail -40 "$work/install.log"; exit 1; }
     inside sandcgi --version
-    inside sandcgi check --config /etc/sandcgi/sandcgi.conf
+    inside sandcgi check --config /etc/sandcgi/sandcgi.conf >"$work/check.log" 2>&1 || { cat "$work/check.log"; exit 1; }
     ask
     step "installed; check finds nothing, stdio answers"
     inside dpkg -i "/$deb" >/dev/null

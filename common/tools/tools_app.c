@@ -228,8 +228,9 @@ static const char *io_text(int sys)
     case ENOSPC:
     case EDQUOT:
         return "there is no room left on the server's disk";
-    case EACCES:
     case EROFS:
+        return "the server's disk is read-only; tell the operator";
+    case EACCES:
         return "the server cannot write to the sandbox's directory";
     default:
         return "the server could not read or write the sandbox's files";

@@ -195,7 +195,7 @@ def _():
     wait_until(lambda: remount("ro"), 20, "nobody writes there")
     for tool, arguments in (("write_file", {"filename": "f", "text": ""}), ("create_upload", {"filename": "f"})):
         contains(client.tool_error(tool, {"conversationId": client.conversation} | arguments), "the server's disk is read-only", tool)
-    contains(client.run_error("true", "bash"), "the server cannot write")
+    contains(client.run_error("true", "bash"), "the server's disk is read-only")
     equal(client.http("GET", "/readyz").status, 503)
     wait_until(lambda: "SANDBOX_ROOT: the server's disk is read-only; tell the operator; runs and uploads are refused" in site.log(), 15, "a line")
     done = subprocess.run([site.binary, "doctor", "--quiet", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)

@@ -30,7 +30,7 @@ inside()
 ask()
 {
     printf '%s\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"debian","version":"1"}}}' |
-        inside sandcgi stdio | grep -q '"serverInfo"'
+        inside sandcgi stdio 2>>"$work/stdio.log" | grep -q '"serverInfo"'
 }
 
 main()

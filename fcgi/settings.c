@@ -65,7 +65,7 @@ const struct conf_row settings_table[] = {
     {"SANDCGI_ALLOWED_HOSTS", CONF_STRING, FIELD(allowed_hosts), "", 0, 0, NULL, 0,
      "Host header values accepted by /mcp, separated by commas, in addition to the host of PUBLIC_BASE_URL and localhost. * accepts any."},
     {"SANDCGI_NODE", CONF_STRING, FIELD(node), "", 0, NODE_NAME_MAX, NULL, 0,
-     "Name of this machine among several behind an edge, of the characters a-z and 0-9: ids and links begin with it. Empty: there is one machine."},
+     "Name of this machine among several behind an edge (nginx/cluster.md), of the characters a-z and 0-9: ids and links begin with it. Empty: there is one machine."},
     {"SANDCGI_EDGE_SECRET", CONF_STRING, FIELD(edge_secret), "", 0, 0, NULL, CONF_SECRET,
      "Secret that the edge sends with each request, at least 32 characters, the same on all nodes. What the edge says is believed only together with it. Empty: there is no edge."},
     {"SANDCGI_STANDIN", CONF_CHOICE, FIELD(standin), "serve", 0, 0, "serve|refuse", 0,

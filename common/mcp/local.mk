@@ -63,12 +63,15 @@ FUZZ_TARGETS += \
 	tests/fuzz/fuzz_mcp_call \
 	tests/fuzz/fuzz_mcp_header \
 	tests/fuzz/fuzz_mcp_replay \
+	tests/fuzz/fuzz_mcp_route \
 	tests/fuzz/fuzz_mcp_session \
 	tests/fuzz/fuzz_mcp_state
 tests_fuzz_fuzz_mcp_call_SOURCES = tests/fuzz/fuzz_mcp_call.c $(MCP_FAKES)
 tests_fuzz_fuzz_mcp_call_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_header_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_replay_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_mcp_route_SOURCES = tests/fuzz/fuzz_mcp_route.c $(TOOLS_FAKES)
+tests_fuzz_fuzz_mcp_route_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_session_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_state_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_mcp_SOURCES = tests/fuzz/fuzz_mcp.c $(TOOLS_FAKES)

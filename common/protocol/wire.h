@@ -20,10 +20,10 @@
  * supervisor that has outlived its main process; the connection becomes its channel
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
  * With a tenant there may be "limits": the section of SANDBOX_TENANTS_FILE that counts instead of
- * it Descriptors are passed with put and finish_upload (the content), pack (the pipe for the
- * archive) and unpack (the archive, unless a file is named), and with the replies of open and
- * stage_upload (the file) and of a run with "openFiles" (its first files with a url, in their
- * order).
+ * it.
+ * Descriptors are passed with put and finish_upload (the content), pack (the pipe for the archive)
+ * and unpack (the archive, unless a file is named), and with the replies of open and stage_upload
+ * (the file) and of a run with "openFiles" (its first files with a url, in their order).
  *
  * Replies; the last one is a result or an error, and its sender shuts the connection down:
  *   {"queued":{"position":N}}     {"live":{"stdout"|"stderr":"…"}, "nextByte":N}

@@ -217,7 +217,7 @@ def _():
 
 @test("its process has the workers' account, no engine and no broker, and its files are closed to others")
 def _():
-    site = _site()
+    site = client().site
     found = [pid for pid in site.processes() if f"{site.folder}/run/oauth.sock" in procs.unix_sockets(pid)]
     equal(len(found), 2, "processes of the authorization server")
     for pid in found:

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PATH_LEN   (sizeof UNSAVED_DIR + 1 + SANDBOX_NAME_LEN)
+#define PATH_LEN   (64 + SANDBOX_NAME_LEN)
 #define AGAIN_SIZE 1 /* bytes of a note that says "again" */
 
 static const char *path_of(const char *dir, const char *name, char out[PATH_LEN])
 {
-    snprintf(out, PATH_LEN, "%s/%s", dir, name);
+    snprintf(out, PATH_LEN, "%.40s/%.*s", dir, SANDBOX_NAME_LEN, name);
     return out;
 }
 

@@ -471,11 +471,20 @@ static void test_expired_in_the_store(void **state)
 {
     struct world *w = *state;
 
+    static const char old[] = "{\"tenant\":\"default\",\"conversationId\":\"talk\","
+                              "\"createdAt\":1600000000,\"lastUsedAt\":1600000000}";
+    AUTO_FREE char *record = mem_printf(STATE_DIR "/%s.json", w->f->sb.name);
+    AUTO_FD int fd = openat(w->f->root.fd, record, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+    assert_int_equal(write(fd, old, strlen(old)), (ssize_t)strlen(old));
     fixture_plant(w->f, "a", "one");
     (void)save(w, &w->here);
-    w->other.bounds.ttl_s = 1;
-    struct load_sum sum = load(w, &w->there);
-    assert_int_equal(sum.outcome, LOAD_PLACED); /* the store's time of last use may lag */
+    w->other.bounds.ttl_s = 3600;
+    assert_int_equal(load(w, &w->there).outcome, LOAD_EXPIRED);
+    assert_true(state_expired_at(&w->other, w->f->sb.name) > 0); /* its next caller is told */
+    assert_true(unsaved_has(&w->other, w->f->sb.name));
+    assert_int_equal(save(w, &w->there).outcome, SAVE_REMOVED);
+    assert_int_equal(count_objects(w), 0);
 }
 
 /* ---- notes ---- */

@@ -163,7 +163,7 @@ static void save_round(struct saving_loop *l)
     AUTO_UNSAVED struct unsaved all = {0};
     struct err e = ERR_INIT;
 
-    if (unsaved_list(l->saver.root, &all, &e) < 0)
+    if (unsaved_list(l->saver.root, false, &all, &e) < 0)
         log_warn("%s", e.text);
     tell_lag(l, &all);
     purpose_count();

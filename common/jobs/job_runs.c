@@ -289,7 +289,7 @@ static json_t *store_new(const struct job_world *world)
     AUTO_UNSAVED struct unsaved all = {0};
     struct err why = ERR_INIT;
 
-    if (unsaved_list(world->root, &all, &why) < 0)
+    if (unsaved_list(world->root, true, &all, &why) < 0)
         log_debug("%s", why.text);
     const int64_t lag_ms = all.n ? clock_unix_us() / 1000 - all.items[0].since_ms : 0;
     return json_pack("{s:I, s:I}", "waiting", (json_int_t)all.n, "lagSeconds",

@@ -199,12 +199,13 @@ static bool set_options(struct s3_request *r, const char *url)
     return !rc && set_strings(r, url);
 }
 
-/* Without a sum of its own libcurl would sign an upload as if it were empty. */
+/* Without a sum of its own libcurl would sign an upload as if it were empty. It signs all headers
+ * that it is given, so that none may be one that it leaves out ("Expect:"). */
 static bool make_headers(struct s3_request *r)
 {
     AUTO_FREE char *sum = mem_printf("x-amz-content-sha256: %s",
                                      r->method == S3_PUT ? r->c->sum : EMPTY_SUM);
-    const char *const lines[] = {sum, "Expect:", "Content-Type: application/octet-stream"};
+    const char *const lines[] = {sum, "Content-Type: application/octet-stream"};
 
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         struct curl_slist *more = curl_slist_append(r->headers, lines[i]);

@@ -262,16 +262,20 @@ def _():
     client.structured("delete_conversation", {"conversationId": client.conversation})
     wait_until(lambda: not [name for name in _objects(server.folder) if site.root and "_S3rver_object" in name and "sandcgi-store" not in name], 20,
                "nothing of it is in the bucket", 0.5)
+    equal({fault for fault in server.faults if fault}, set(), "what is wrong with signatures")
 
 
 @test("S3 with wrong credentials, one that is away and comes back, one that accepts and never answers: the log says why, nothing is lost", timeout=180)
 def _():
     server = s3.S3().start()
-    wrong = sites.own(server.settings(key="UNKNOWN:WRONG"))
-    error = sites.new_conversation(wrong.client()).tool_error("run_code", {"language": "bash", "code": "true", "conversationId": "any"})
-    contains(str(error), "does not answer; try again in 5 s")
-    contains(wrong.log(), "SANDBOX_STORE_CREDENTIALS")
-    check("WRONG" not in wrong.log(), "the secret is in no log")
+    for key, fault in (("UNKNOWN:WRONG", "an unknown key"), (s3.KEY.split(":")[0] + ":WRONG", "a wrong signature")):
+        server.faults.clear()
+        wrong = sites.own(server.settings(key=key))
+        error = sites.new_conversation(wrong.client()).tool_error("run_code", {"language": "bash", "code": "true", "conversationId": "any"})
+        contains(str(error), "does not answer; try again in 5 s")
+        contains(wrong.log(), "SANDBOX_STORE_CREDENTIALS")
+        check("WRONG" not in wrong.log(), "the secret is in no log")
+        equal(set(server.faults), {fault})
 
     site = sites.own(server.settings())
     client = sites.new_conversation(site.client())

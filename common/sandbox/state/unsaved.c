@@ -112,13 +112,13 @@ void unsaved_end(const struct sandbox_root *root)
 
 /* ---- the list ---- */
 
-static void list_one(const struct sandbox_root *root, const char *name, void *ctx)
+static void list_one(const struct sandbox_root *root, const char *dir, const char *name,
+                     struct unsaved *list)
 {
-    struct unsaved *list = ctx;
     char path[PATH_LEN];
     struct stat st;
 
-    if (fstatat(root->fd, path_of(UNSAVED_DIR, name, path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(root->fd, path_of(dir, name, path), &st, AT_SYMLINK_NOFOLLOW) < 0)
         return;
     if ((list->n & (list->n - 1)) == 0) /* full: it doubles */
         list->items = mem_resize(list->items, list->n ? 2 * list->n : 1, sizeof *list->items);
@@ -126,6 +126,16 @@ static void list_one(const struct sandbox_root *root, const char *name, void *ct
     memcpy(item->name, name, sizeof item->name);
     item->since_ms = clock_ns_of(st.st_mtim) / 1000000;
     item->again = st.st_size == AGAIN_SIZE;
+}
+
+static void list_noted(const struct sandbox_root *root, const char *name, void *list)
+{
+    list_one(root, UNSAVED_DIR, name, list);
+}
+
+static void list_taken(const struct sandbox_root *root, const char *name, void *list)
+{
+    list_one(root, SAVING_DIR, name, list);
 }
 
 static int compare(const void *a, const void *b)
@@ -137,11 +147,15 @@ static int compare(const void *a, const void *b)
     return strcmp(left->name, right->name);
 }
 
-int unsaved_list(const struct sandbox_root *root, struct unsaved *out, struct err *e)
+int unsaved_list(const struct sandbox_root *root, bool with_taken, struct unsaved *out,
+                 struct err *e)
 {
     *out = (struct unsaved){0};
-    if (each_name(root, UNSAVED_DIR, list_one, out) < 0 && errno != ENOENT)
-        return err_errno(e, "SANDBOX_ROOT/" UNSAVED_DIR " cannot be listed");
+    /* In this order: a note goes from the first to the second. */
+    if ((each_name(root, UNSAVED_DIR, list_noted, out) < 0 ||
+         (with_taken && each_name(root, SAVING_DIR, list_taken, out) < 0)) &&
+        errno != ENOENT)
+        return err_errno(e, "SANDBOX_ROOT/" UNSAVED_DIR " or " SAVING_DIR " cannot be listed");
     if (out->n > 0)
         qsort(out->items, out->n, sizeof *out->items, compare);
     return 0;

@@ -39,8 +39,10 @@ void unsaved_note(const struct sandbox_root *root, const char *name);
 /* The same, of one that was saved just now and is still in use. */
 void unsaved_note_again(const struct sandbox_root *root, const char *name);
 
-/* All there are. */
-int unsaved_list(const struct sandbox_root *root, struct unsaved *out, struct err *e);
+/* All there are; with_taken: and what the saver is at, which is there twice if it was changed
+ * since. */
+int unsaved_list(const struct sandbox_root *root, bool with_taken, struct unsaved *out,
+                 struct err *e);
 void unsaved_clear(struct unsaved *u);
 
 /* Is the conversation noted, or being saved? Then what is here is newer than the store. */

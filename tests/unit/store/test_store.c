@@ -496,19 +496,25 @@ static void test_notes(void **state)
     const char *name = w->f->sb.name;
     AUTO_UNSAVED struct unsaved all = {0}, later = {0};
 
-    assert_works(unsaved_list(root, &all, &w->e), w->e);
+    assert_works(unsaved_list(root, false, &all, &w->e), w->e);
     assert_int_equal(all.n, 1); /* by its record */
     assert_false(all.items[0].again);
     assert_true(unsaved_take(root, name));
     assert_false(unsaved_take(root, name));
     assert_true(unsaved_has(root, name));
+    assert_works(unsaved_list(root, true, &later, &w->e), w->e);
+    assert_int_equal(later.n, 1);
+    assert_true(later.items[0].since_ms == all.items[0].since_ms);
+    unsaved_clear(&later);
+    assert_works(unsaved_list(root, false, &later, &w->e), w->e);
+    assert_int_equal(later.n, 0);
     unsaved_note_again(root, name);
     unsaved_done(root, name);
-    assert_works(unsaved_list(root, &later, &w->e), w->e);
+    assert_works(unsaved_list(root, false, &later, &w->e), w->e);
     assert_true(later.n == 1 && later.items[0].again);
     unsaved_clear(&later);
     unsaved_note(root, name); /* a change is more than "again" */
-    assert_works(unsaved_list(root, &later, &w->e), w->e);
+    assert_works(unsaved_list(root, false, &later, &w->e), w->e);
     assert_false(later.items[0].again);
 
     /* The saver was killed. */

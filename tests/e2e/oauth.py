@@ -22,12 +22,12 @@ def set_passphrase(site, text=PASSPHRASE):
                           capture_output=True, env=site.tool_environment())
 
 
-def server(settings=None, **more):
+def server(settings=None, start=True, **more):
     """A server of one test, or of the suite, whose operator has a passphrase."""
     site = sites.own({"SANDCGI_OAUTH": "builtin"} | (settings or {}), start=False, **more)
     done = set_passphrase(site)
     equal(done.returncode, 0, done.stderr)
-    return site.start()
+    return site.start() if start else site
 
 
 def pkce():

@@ -14,7 +14,7 @@ import urllib.parse
 import fcgi
 import procs
 import sites
-from harness import at_end, check, contains, equal, test, wait_until
+from harness import IS_ROOT, Skip, at_end, check, contains, equal, new_folder, test, wait_until
 from oauth import FORM, PASSPHRASE, REDIRECT, OAuth, claims, pkce, refused, server, set_passphrase, shown
 
 
@@ -581,6 +581,78 @@ def _():
     equal(sorted(set(answers)), [201, 503], "statuses")
     refused(one.post_json("/oauth/register", {"redirect_uris": [REDIRECT]}), "temporarily_unavailable", 503)
     one.tokens()
+
+
+HOST, HOST_ADDRESS = "client.example.org", "45.45.45.45"  # a public address, in networks of the test's own
+
+SERVE_DOCUMENT = """
+import http.server, os, ssl, sys
+folder = sys.argv[1]
+os.chdir(f"{folder}/site")
+server = http.server.ThreadingHTTPServer(("", 443), http.server.SimpleHTTPRequestHandler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+# The server has a network in which there is that host alone, and knows its name and its certificate.
+WITH_HOST = """
+set -e
+folder=$1 address=$2
+shift 2
+mount --bind "$folder/hosts" /etc/hosts
+mount --bind "$folder/cert.pem" /etc/ssl/certs/ca-certificates.crt
+setpriv --pdeathsig KILL unshare --net python3 "$folder/serve.py" "$folder" >"$folder/log" 2>&1 &
+until grep -q ready "$folder/log"; do sleep 0.1; done
+ip link set lo up
+ip link add near type veth peer name far netns $!
+ip address add "${address%.*}.1/24" dev near
+ip link set near up
+nsenter --net=/proc/$!/ns/net sh -c 'ip address add "$1/24" dev far && ip link set far up' - "$address"
+exec "$@"
+"""
+
+
+def _text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _host(document):
+    """Makes the host's folder."""
+    folder = new_folder("host")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{folder}/key.pem",
+                    "-out", f"{folder}/cert.pem", "-days", "2", "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}"], check=True, capture_output=True)
+    os.mkdir(f"{folder}/site")
+    for name, text in (("hosts", f"127.0.0.1 localhost\n{HOST_ADDRESS} {HOST}\n"), ("serve.py", SERVE_DOCUMENT), ("site/client.json", json.dumps(document))):
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    os.chmod(folder, 0o755)
+    return folder
+
+
+@test("a client that names its metadata document is taken as that describes it: fetched from its https host, once, and kept to it")
+def _():
+    if not IS_ROOT:
+        raise Skip("a network and a public address of the test's own need root")
+    url = f"https://{HOST}/client.json"
+    folder = _host({"client_id": url, "client_name": "A described client", "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "none"})
+    site = server(start=False)
+    site.start_server(prefix=["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", WITH_HOST, "-", folder, HOST_ADDRESS])
+    site.start_nginx()
+    site.wait_healthy()
+    one = OAuth(site)
+    one.client_id = url
+    page = one.page(pkce()[1])
+    equal(page.status, 200, f"the page: {page.problem()} {_text_of(f'{folder}/log')}")
+    contains(page.text, "A described client")
+    contains(page.text, HOST, "the page shows the host")
+    tokens = one.tokens()
+    equal(one.refresh(tokens["refresh_token"]).status, 200, "refresh")
+    shown(one.page(pkce()[1], redirect_uri="https://other.example.org/callback"), 400, "redirect_uri")
+    equal(_text_of(f"{folder}/log").count("GET /client.json"), 1, "requests to the host")
 
 
 @test("hostile: a client's address is no place to fetch from: private ones, other ports, redirects, and no second time within a minute")

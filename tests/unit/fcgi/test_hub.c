@@ -148,7 +148,7 @@ static void the_end_of_a_run_is_an_event_of_its_task_and_its_files(void **state)
     static const enum mcp_event_kind kinds[] = {MCP_EVENT_TASK, MCP_EVENT_RESOURCE,
                                                 MCP_EVENT_RESOURCES};
     const struct account self = {geteuid(), getegid()};
-    struct settings settings = {.events = path};
+    struct settings settings = {.events = path, .edge_secret = (char[]){""}};
     json_auto_t *files = json_pack("[{s:s}]", "name", "a.txt");
     const struct broker_run_news news = {
         .tenant = "t", .conversation = "c", .run_id = "id", .files = files};

@@ -205,7 +205,7 @@ static void a_sender_does_not_wait_for_a_hub_that_sleeps(void **state)
 static void the_broker_never_waits_for_a_hub_that_sleeps(void **state)
 {
     const struct account self = {geteuid(), getegid()};
-    struct settings settings = {.events = path};
+    struct settings settings = {.events = path, .edge_secret = (char[]){""}};
     const struct broker_config config = broker_config_of(&settings, 0);
     struct err e = ERR_INIT;
 

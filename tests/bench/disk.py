@@ -65,7 +65,7 @@ def main():
             print(f"  {name:40} {result['status']:10} after {result['durationMs']:5} ms; above: {out['bytes'] / MIB:7.1f} MiB, "
                   f"{out['files']:6} files, for {out['seconds'] * 1000:5.0f} ms")
     finally:
-        harness._current.close()  # pylint: disable=protected-access
+        harness.end_test()
         harness.close()
 
 

@@ -246,8 +246,14 @@ class Root:
 
 
 @functools.cache
+def bare():
+    """Without the package, which is built."""
+    return Root()
+
+
+@functools.cache
 def installed():
-    root = Root()
+    root = bare()
     root.install(package())
     return root
 

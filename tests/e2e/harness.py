@@ -115,6 +115,11 @@ def at_test_end(function, *args):
     _current.callback(function, *args)
 
 
+def end_test():
+    """For what is no test: ends what was handed to at_test_end()."""
+    _current.close()
+
+
 def scratch():
     """The suite's directory; readable by the accounts of nginx and of the workers."""
     global _scratch

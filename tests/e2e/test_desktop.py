@@ -70,7 +70,7 @@ def _():
 
 # ---- without settings ----
 
-def _home():
+def new_home():
     """The environment of a user who has nothing of ours."""
     home = new_folder("home")
     return home, {"HOME": home, "DOCKER_HOST": engine.host(), "XDG_STATE_HOME": "", "SANDCGI_BROKER": f"{home}/no-server.sock"}
@@ -88,7 +88,7 @@ def _local_path(url):
 
 @test("stdio without settings, in an empty home: they are made once with a secret, and files come back as local paths", timeout=90)
 def _():
-    home, environment = _home()
+    home, environment = new_home()
     state = f"{home}/.local/state/sandcgi"
     clients = [Stdio(None, environment=environment, cwd="/") for _ in range(3)]
     for one in clients:
@@ -119,7 +119,7 @@ def _():
 
 @test("every configuration of fcgi/desktop.md starts a server that answers")
 def _():
-    _, environment = _home()
+    _, environment = new_home()
     with open(f"{TOP}/fcgi/desktop.md", encoding="utf-8") as file:
         here, there = file.read().split("## A server on another machine")
     blocks = re.findall("```json\n(.*?)```", here, re.S)

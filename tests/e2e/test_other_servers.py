@@ -71,7 +71,8 @@ def _page(name, places):
     return text
 
 
-def _site(**settings):
+def new_site(**settings):
+    """For one of the functions that start a web server."""
     port = sites.free_port()
     site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "SANDCGI_HUB": None, "ANSWERS": "structured",
                       "PUBLIC_BASE_URL": f"http://localhost:{port}"} | settings, start=False)
@@ -119,6 +120,39 @@ def _as_web_account(site):
     if site.process is None and engine.host().startswith("unix://"):  # a CGI program talks to the engine itself
         groups.append(str(os.stat(engine.host().removeprefix("unix://")).st_gid))
     return ["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", f"--groups={','.join(groups)}"]
+
+
+def start_apache_fastcgi(site, patience=60):
+    """The server and Apache; patience: its TimeOut in seconds."""
+    site.start_server()
+    page = _page("apache-fastcgi", {"/run/sandcgi/fastcgi.sock": site.front})
+    _apache(site, ("proxy", "proxy_fcgi"), page, patience)
+
+
+CGI = {"SANDCGI_USER": None, "SANDCGI_LISTEN_GROUP": None}
+
+
+def start_apache_cgi(site):
+    """Apache alone, for a site with the settings CGI; the path of the program that it starts."""
+    program = f"{site.folder}/web/sandcgi"
+    os.symlink(site.binary, program)
+    places = {"/home/alice/bin/sandcgi": program, "/home/alice/sandcgi/sandcgi.env": site.config}
+    for name, block in (("sandcgi.cgi", "apache-cgi-script"), (".htaccess", "apache-cgi")):
+        with open(f"{site.folder}/web/site/{name}", "w", encoding="utf-8") as file:
+            file.write(_page(block, places))
+    os.chmod(f"{site.folder}/web/site/sandcgi.cgi", 0o755)
+    if sites.IS_ROOT:
+        subprocess.run(["chown", "-R", sites.web_account(), site.root, site.config], check=True)
+    os.chmod(site.config, 0o600)
+    _apache(site, ("cgid",), "", patience=20, more=f'ScriptSock "{site.folder}/web/cgid.sock"', override="AuthConfig FileInfo Options")
+    return program
+
+
+def start_lighttpd(site):
+    """The server and lighttpd."""
+    site.start_server()
+    page = _page("lighttpd", {"/run/sandcgi/fastcgi.sock": site.front})
+    _start(site, LIGHTTPD.format(folder=site.folder, port=site.port, page=page), _program("lighttpd"), "-D", "-f")
 
 
 def _target(url):
@@ -229,10 +263,8 @@ def _journey(site):
 
 @test("Apache with mod_proxy_fcgi, as the page has it: tools, run, stream, upload, archive, downloads, planted links", timeout=90)
 def _():
-    site = _site()
-    site.start_server()
-    page = _page("apache-fastcgi", {"/run/sandcgi/fastcgi.sock": site.front})
-    _apache(site, ("proxy", "proxy_fcgi"), page, patience=2)
+    site = new_site()
+    start_apache_fastcgi(site, patience=2)
     client = _journey(site)
     equal(client.run("sleep 3; echo awake", "bash")["stdout"], "awake\n", "a call that is silent for longer than TimeOut")
     began = site.log().count("audit=reload")
@@ -246,18 +278,8 @@ def _():
 
 @test("Apache with a CGI program and .htaccess, as on shared hosting, without a running server: the same, and long calls", timeout=120)
 def _():
-    site = _site(SANDCGI_USER=None, SANDCGI_LISTEN_GROUP=None, SANDBOX_WAIT="5s", SANDBOX_WAIT_MAX="5s")
-    program = f"{site.folder}/web/sandcgi"
-    os.symlink(site.binary, program)
-    places = {"/home/alice/bin/sandcgi": program, "/home/alice/sandcgi/sandcgi.env": site.config}
-    for name, block in (("sandcgi.cgi", "apache-cgi-script"), (".htaccess", "apache-cgi")):
-        with open(f"{site.folder}/web/site/{name}", "w", encoding="utf-8") as file:
-            file.write(_page(block, places))
-    os.chmod(f"{site.folder}/web/site/sandcgi.cgi", 0o755)
-    if sites.IS_ROOT:
-        subprocess.run(["chown", "-R", sites.web_account(), site.root, site.config], check=True)
-    os.chmod(site.config, 0o600)
-    _apache(site, ("cgid",), "", patience=20, more=f'ScriptSock "{site.folder}/web/cgid.sock"', override="AuthConfig FileInfo Options")
+    site = new_site(**CGI, SANDBOX_WAIT="5s", SANDBOX_WAIT_MAX="5s")
+    program = start_apache_cgi(site)
     client = _journey(site)
     _long_call(client)
     run = client.run("sleep 7; echo later", "bash")["runId"]
@@ -276,8 +298,6 @@ def _():
 
 @test("lighttpd with FastCGI and signed links: the same", timeout=90)
 def _():
-    site = _site(SANDBOX_URL_TTL="1h")
-    site.start_server()
-    page = _page("lighttpd", {"/run/sandcgi/fastcgi.sock": site.front})
-    _start(site, LIGHTTPD.format(folder=site.folder, port=site.port, page=page), _program("lighttpd"), "-D", "-f")
+    site = new_site(SANDBOX_URL_TTL="1h")
+    start_lighttpd(site)
     _journey(site)

@@ -85,6 +85,23 @@ reloaded()
     done
     echo "nginx did not reload"
 }
+
+# walk_in: the documented commands. Sets server, its process, and token; the server listens then.
+walk_in()
+{
+    local command how i
+    while IFS= read -r command; do
+        [[ $command != *"# as said" ]] || { add_lines "$W/out"; continue; }
+        [[ $command != "sandcgi serve"* ]] || command="$command >$W/serve.log 2>&1 &"
+        [[ $command != "sandcgi setup"* ]] || command="$command >$W/out"
+        how=
+        [[ $command != *"-s reload"* ]] || how=reloaded
+        $how eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
+        [[ $command != "sandcgi serve"* ]] || server=$!
+    done <"$W/commands"
+    for ((i = 0; i < 100; i++)); do [[ ! -S /run/sandcgi/hub.sock ]] || break; sleep 0.1; done
+    token=$(sed -n s/^MCP_API_TOKEN=//p /etc/sandcgi/sandcgi.conf)
+}
 """
 STORY = r"""
 # The documented way out; what is left then. Only the server of this machine may be ended.
@@ -101,17 +118,7 @@ leave()
     echo "their site $(ask "http://127.0.0.1:$PORT/index.html") $(cat "$W/answer"), $(call "" "$token")"
 }
 
-while IFS= read -r command; do
-    [[ $command != *"# as said" ]] || { add_lines "$W/out"; continue; }
-    [[ $command != "sandcgi serve"* ]] || command="$command >$W/serve.log 2>&1 &"
-    [[ $command != "sandcgi setup"* ]] || command="$command >$W/out"
-    how=
-    [[ $command != *"-s reload"* ]] || how=reloaded
-    $how eval "$command" || { echo "FAILED ($?): $command"; cat "$W/out"; exit 1; }
-    [[ $command != "sandcgi serve"* ]] || server=$!
-done <"$W/commands"
-for ((i = 0; i < 100; i++)); do [[ ! -S /run/sandcgi/hub.sock ]] || break; sleep 0.1; done
-token=$(sed -n s/^MCP_API_TOKEN=//p /etc/sandcgi/sandcgi.conf)
+walk_in
 echo "call $(call "$BELOW" "$token") $(grep -c run_code "$W/answer")"
 echo "wrong $(call "$BELOW" "${token%?}x")"
 reloaded sandcgi token add --config /etc/sandcgi/sandcgi.conf --tenant alice --expires 1h >"$W/another" && echo "told nginx"
@@ -158,6 +165,13 @@ def documented_commands(walked):
     return re.search(rf"<!-- walk: {walked} -->\n```sh\n(.*?)```", text, re.S).group(1)
 
 
+def in_machine(folder, script, environment):
+    """Runs a script that has MACHINE in it, in namespaces of its own; folder is its W."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SANDBOX_", "SANDCGI_", "DOCKER_"))}
+    return subprocess.run(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script], check=False,
+                          capture_output=True, text=True, timeout=100, env=clean | {"W": folder, "BINARY": str(BINARY), "PORT": str(free_port())} | environment)
+
+
 def walk(checks, below):
     if os.geteuid() != 0 or not BINARY.exists():
         return checks.skip("the way into an existing nginx", "needs root and a build")
@@ -167,11 +181,8 @@ def walk(checks, below):
         commands = commands.replace("example.org", f"example.org --path {below}/", 1)
     pathlib.Path(folder, "commands").write_text(commands, encoding="utf-8")
     pathlib.Path(folder, "way-out").write_text(documented_commands("out of nginx"), encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SANDBOX_", "SANDCGI_", "DOCKER_"))}
     try:
-        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", MACHINE + STORY], check=False, capture_output=True,
-                              text=True, timeout=100, env=environment | {"W": folder, "BINARY": str(BINARY), "PORT": str(free_port()),
-                                                                         "BELOW": below, "DOCKER_HOST": "unix:///run/no-engine.sock"})
+        done = in_machine(folder, MACHINE + STORY, {"BELOW": below, "DOCKER_HOST": "unix:///run/no-engine.sock"})
         said = done.stdout.splitlines()
         log = pathlib.Path(folder, "serve.log")
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")

@@ -12,7 +12,7 @@ EXTRA_PROGRAMS += tests/bench/growth
 tests_bench_growth_SOURCES = tests/bench/growth.c fcgi/hub/fcgi_record.c
 tests_bench_growth_LDADD = $(LAYERS) $(OUTSIDE_LIBS)
 EXTRA_DIST += tests/bench/run.sh tests/bench/run_code.sh tests/bench/run_code tests/bench/psandbox_exec.py tests/bench/README.md
-EXTRA_DIST += tests/bench/cluster_model.py tests/bench/disk.py tests/bench/edge.py tests/bench/list_files.py tests/bench/oauth.py tests/bench/rhythm.py tests/bench/sessions.py tests/bench/waiting.py tests/bench/walls.py
+EXTRA_DIST += tests/bench/cluster_model.py tests/bench/disk.py tests/bench/edge.py tests/bench/list_files.py tests/bench/oauth.py tests/bench/rhythm.py tests/bench/sessions.py tests/bench/waiting.py tests/bench/walls.py tests/bench/ways.py
 EXTRA_DIST += tests/bench/run.sh tests/bench/run_code.sh tests/bench/run_code tests/bench/links.py tests/bench/README.md
 
 growth: tests/bench/growth

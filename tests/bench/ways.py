@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How long each way takes from nothing to the first answer: seconds from the first command to the answer of a run_code (bash, echo), once,
-and the machine's load. The engine, the runner images and the program are there before. Each server has its default settings, but no network
-for programs. What is typed by hand (lines of configuration) takes no time here. Asserts nothing.
-DOCKER_HOST names the engine, SANDCGI_TEST_BINARY the program (an ordinary build, without sanitizers).
+and the machine's load. The engine, the runner images and the program are there before. What an operator types into a web server's
+configuration takes no time here. DOCKER_HOST names the engine, SANDCGI_TEST_BINARY the program (an ordinary build, without sanitizers,
+in a build folder of the sources).
 
   tests/bench/ways.py [--way NAME]
 """
@@ -118,27 +118,25 @@ def compose():
     raise harness.Skip('its images are built first, under names that an engine has once; "tests/run.sh --only compose" tells the time with the build')
 
 
-# Name: what is done, from its first command on; how it is measured; whether what comes before takes minutes.
+# Name: what is done from the first command on, and how it is measured.
 WAYS = {
-    "stdio": ("sandcgi stdio in an empty home, initialize, run_code", stdio, False),
-    "nginx": ("existing nginx: sandcgi setup nginx, nginx -s reload, sandcgi serve", existing_nginx, False),
-    "apache-fastcgi": ("sandcgi serve, Apache with mod_proxy_fcgi", lambda: other_server(servers.start_apache_fastcgi), False),
-    "apache-cgi": ("Apache with a CGI program, without a server", lambda: other_server(servers.start_apache_cgi, servers.CGI), False),
-    "lighttpd": ("sandcgi serve, lighttpd with FastCGI", lambda: other_server(servers.start_lighttpd), False),
-    "start.sh": ("./start.sh in a fresh clone, which it compiles", start_sh, False),
-    "debian": ("Debian package: apt-get install, sandcgi setup nginx, both started", debian, True),
-    "compose": ("docker-compose up", compose, False),
+    "stdio": ("`sandcgi stdio` in an empty home, initialize, run_code", stdio),
+    "nginx": ("existing nginx: `sandcgi setup nginx`, `nginx -s reload`, `sandcgi serve`", existing_nginx),
+    "apache-fastcgi": ("`sandcgi serve`, Apache with mod_proxy_fcgi", lambda: other_server(servers.start_apache_fastcgi)),
+    "apache-cgi": ("Apache with a CGI program, without a server", lambda: other_server(servers.start_apache_cgi, servers.CGI)),
+    "lighttpd": ("`sandcgi serve`, lighttpd with FastCGI", lambda: other_server(servers.start_lighttpd)),
+    "debian": ("Debian package, its dependencies there: `apt-get install`, `sandcgi setup nginx`, both started", debian),
+    "start.sh": ("`./start.sh` in a fresh clone, which compiles the program and makes the page", start_sh),
+    "compose": ("`docker-compose up`", compose),
 }
 
 
-def measure(name, asked):
-    """A row of the table."""
-    what, way, is_long = WAYS[name]
+def measure(name):
+    """Prints a row of the table."""
+    what, way = WAYS[name]
     load = os.getloadavg()[0]
     try:
-        if is_long and not asked:
-            raise harness.Skip(f"what it needs takes minutes to build: --way {name}")
-        found = f"{way():.1f} | {load:.1f} to {os.getloadavg()[0]:.1f}"
+        found = f"{way():.2f} | {load:.1f} to {os.getloadavg()[0]:.1f}"
     except harness.Skip as reason:
         found = f"not measured here: {reason} |"
     finally:
@@ -151,11 +149,12 @@ def main():
     parser.add_argument("--way", choices=WAYS, help="only this one")
     options = parser.parse_args()
     version = subprocess.run([sites.BINARY, "version"], check=True, capture_output=True, text=True).stdout.split("\n")[0]
-    print(f"The engine, the runner images and the program ({version}) are there. {os.cpu_count()} processors; load is the mean of a minute, before and after.\n")
+    print(f"The engine, the runner images and the program ({version}) are there before. Programs have no network.\n"
+          f"{os.cpu_count()} processors; load: the mean of a minute, before and after.\n")
     print("| way | from the first command to the answer of run_code | seconds | load |\n|---|---|---:|---:|", flush=True)
     try:
         for name in [options.way] if options.way else WAYS:
-            measure(name, options.way)
+            measure(name)
     finally:
         harness.close()
     return 0

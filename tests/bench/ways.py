@@ -31,7 +31,7 @@ from stdio import Stdio  # noqa: E402
 
 PATIENCE_S = 120
 NO_NETWORK = {"SANDBOX_NETWORK": "none"}
-# What the tests' servers have otherwise.
+# Not what the tests' servers have of their own.
 DEFAULTS = NO_NETWORK | dict.fromkeys(("SANDCGI_LOG_LEVEL", "SANDCGI_WORKERS", "SANDBOX_LIMITS_CHECK", "SANDBOX_WARM", "TOOLS"))
 RUN = {"name": "run_code", "arguments": {"conversationId": "ways", "language": "bash", "code": "echo hello"}}
 

@@ -281,7 +281,12 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
                            struct err *e)
 {
     const char *why = h->why[0] ? h->why : curl_easy_strerror(code);
+    long sys = 0;
 
+    /* For a Unix socket libcurl speaks of localhost and a port. */
+    if (h->address.unix_path && code == CURLE_COULDNT_CONNECT &&
+        curl_easy_getinfo(h->curl, CURLINFO_OS_ERRNO, &sys) == CURLE_OK && sys != 0)
+        why = strerror((int)sys);
     if (out && !buf_ok(out))
         return err_set(e, ERR_LIMIT, "the container engine's reply is over %zu bytes", out->max);
     /* An engine that comes back may be another version. */

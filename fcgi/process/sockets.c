@@ -132,6 +132,11 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
     if (*fd >= 0)
         return 0;
     *e = cause;
+    if (cause.kind == ERR_BUSY)
+        err_set(e, ERR_BUSY,
+                "%s; is the server started already (sandcgi status)? Else end that process, or set "
+                "another address",
+                cause.text);
     return err_wrap(e, "%s", setting_of(which));
 }
 

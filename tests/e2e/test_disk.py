@@ -200,6 +200,7 @@ def _():
     wait_until(lambda: "SANDBOX_ROOT: the server's disk is read-only; tell the operator; runs and uploads are refused" in site.log(), 15, "a line")
     done = subprocess.run([site.binary, "doctor", "--quiet", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
     contains(done.stdout, "the file system of SANDBOX_ROOT is read-only (to mend it: mount it writable)")
+    contains(done.stdout, "(Read-only file system); mount it writable, or set another path")
     equal(client.structured("list_files", {"conversationId": client.conversation})["files"][0]["name"], "old.bin")
     check(remount("rw"), "writable again")
     client.upload("new.bin", b"x")

@@ -51,10 +51,27 @@ def _():
     status, _out, errors = _command(site, "check", settings={"DOCKER_HOST": "/run/docker.sock"})
     equal(status, 1)
     contains(errors, "DOCKER_HOST must be unix:///PATH")
-    contains(_command(site, "check", settings={"PUBLIC_BASE_URL": "https://"})[2], "PUBLIC_BASE_URL has no host; set it to")
     status, _out, errors = _command(site, "check", settings={"DOCKER_HOST": "unix:///nowhere.sock"})
     equal((status, errors.count("\n")), (0, 1), errors)  # an engine may be started later
     contains(errors, "note: the engine")
+
+
+@test("a start that cannot be ends with one line, which names the setting, the cause and what to do")
+def _():
+    site = sites.own(start=False)
+    folder, before = new_folder("start"), os.listdir(f"{site.folder}/run")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        faults = [({"SANDCGI_METRICS": address}, f"SANDCGI_METRICS: {address}: another process listens there; is the server started already (sandcgi status)?"),
+                  ({"SANDCGI_HUB": f"{folder}/none/hub.sock"}, "No such file or directory; make its folder"),
+                  ({"SANDCGI_LISTEN": "192.0.2.1:9000"}, "SANDCGI_LISTEN: cannot listen on 192.0.2.1:9000: Cannot assign requested address; this machine does not have that address"),
+                  ({"SANDBOX_ROOT": "/proc/none"}, "SANDBOX_ROOT /proc/none cannot be created: No such file or directory; set another path"),
+                  ({"PUBLIC_BASE_URL": "https://"}, "PUBLIC_BASE_URL has no host; set it to")]
+        for settings, words in faults:
+            status, out, errors = _command(site, "serve", settings=settings)
+            equal((status, out, errors.count("\n")), (1, "", 1), errors)
+            contains(errors, words)
+    equal(os.listdir(f"{site.folder}/run"), before, "no socket is left")
 
 
 @test("check refuses files with secrets that every account can read")

@@ -273,6 +273,10 @@ struct engine_address {
 /* Does once what each forked process would do again, in a millisecond of its start. */
 void docker_engine_set_up(void);
 
+/* Is it of a form that the following takes, and can its certificates be read? ERR_INVALID names the
+ * variable. */
+int docker_address_check(const struct engine_address *, struct err *);
+
 /* Connects with the first call. */
 struct engine *docker_engine_new(const struct engine_address *, struct err *);
 

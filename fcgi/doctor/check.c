@@ -150,7 +150,8 @@ static void check_files(const struct settings *s, const char *config_path, struc
     else
         app_clear(&app);
     check_readable("SANDBOX_INDEX_CA", s->index_ca, out);
-    check_readable("DOCKER_CERT_PATH", s->engine.cert_path, out);
+    if (docker_address_check(&s->engine, &e) < 0)
+        add_wrong(out, &e);
     if (!getenv("FILE_SECRET")) /* else the file's is not used */
         check_private("settings file", config_path, out);
     if (s->auth == SETTINGS_AUTH_NGINX)
@@ -241,7 +242,8 @@ int check_usable(const struct settings *s, struct account *workers, struct err *
 {
     struct err wrong = ERR_INIT;
     struct app app;
-    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, NULL, e) < 0)
+    if (account_of_workers(s->user, workers, e) < 0 || docker_address_check(&s->engine, e) < 0 ||
+        app_init(&app, s, true, NULL, e) < 0)
         return -1;
     if (s->auth == SETTINGS_AUTH_NGINX && tokens_are_wrong(s, &wrong))
         log_warn("%s; nginx may refuse the file", wrong.text);

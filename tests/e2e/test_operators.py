@@ -65,6 +65,7 @@ def _():
         faults = [({"SANDCGI_METRICS": address}, f"SANDCGI_METRICS: {address}: another process listens there; is the server started already (sandcgi status)?"),
                   ({"SANDCGI_HUB": f"{folder}/none/hub.sock"}, "No such file or directory; make its folder"),
                   ({"SANDCGI_LISTEN": "192.0.2.1:9000"}, "SANDCGI_LISTEN: cannot listen on 192.0.2.1:9000: Cannot assign requested address; this machine does not have that address"),
+                  ({"DOCKER_HOST": "tcp://127.0.0.1:1", "DOCKER_CERT_PATH": folder}, f"DOCKER_CERT_PATH: {folder}/ca.pem: No such file or directory"),
                   ({"SANDBOX_ROOT": "/proc/none"}, "SANDBOX_ROOT /proc/none cannot be created: No such file or directory; set another path"),
                   ({"PUBLIC_BASE_URL": "https://"}, "PUBLIC_BASE_URL has no host; set it to")]
         for settings, words in faults:

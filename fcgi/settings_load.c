@@ -70,6 +70,11 @@ static int check_url(struct settings *s, struct err *e)
     if (strpbrk(url, " \t\"<>?#"))
         return err_set(e, ERR_INVALID,
                        "PUBLIC_BASE_URL contains a character that a URL prefix must not have");
+    const char *host = strstr(url, "://") + 3;
+    if (!*host || strchr(":/", *host))
+        return err_set(e, ERR_INVALID,
+                       "PUBLIC_BASE_URL has no host; set it to what clients reach, e.g. "
+                       "https://sandbox.example.org");
     for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
         url[len - 1] = '\0';
     return 0;

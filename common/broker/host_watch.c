@@ -42,6 +42,16 @@ static void look_at_root(struct host_watch *w, const struct sandbox_root *root, 
     tell(&w->root_is_open, is_wrong, buf_str(&text), "SANDBOX_ROOT: its mode is right again");
 }
 
+static void look_at_owner(struct host_watch *w, const struct sandbox_root *root)
+{
+    AUTO_BUF struct buf text = BUF_INIT(2048);
+    struct err e = ERR_INIT;
+    const bool is_foreign = sandbox_root_check_owner(root->path, &e) < 0;
+
+    buf_addf(&text, "%s; chown it", e.text);
+    tell(&w->root_is_foreign, is_foreign, buf_str(&text), "SANDBOX_ROOT: its owner is right again");
+}
+
 int64_t host_watch_clock(struct host_watch *w, int64_t unix_s, int64_t boot_s)
 {
     const int64_t before = w->clock_offset_s, now = unix_s - boot_s;
@@ -51,8 +61,22 @@ int64_t host_watch_clock(struct host_watch *w, int64_t unix_s, int64_t boot_s)
     return step >= HOST_CLOCK_STEP_S || step <= -HOST_CLOCK_STEP_S ? step : 0;
 }
 
+/* The clock of a machine that has just started may be one of the past. */
+static void look_at_first_clock(const struct sandbox_root *root)
+{
+    const int64_t now = clock_unix_s();
+    struct stat st;
+
+    if (fstat(root->fd, &st) == 0 && st.st_mtime > now + HOST_CLOCK_STEP_S)
+        log_warn("clock: SANDBOX_ROOT was changed %" PRId64 " s after what the clock says is now; "
+                 "set the clock (timedatectl set-ntp true): files, links and tokens expire by it",
+                 st.st_mtime - now);
+}
+
 void host_watch_look(struct host_watch *w, const struct sandbox_root *root, gid_t web_gid)
 {
+    if (w->clock_offset_s == 0)
+        look_at_first_clock(root);
     const int64_t step = host_watch_clock(w, clock_unix_s(), clock_boot_s());
 
     if (step != 0)
@@ -61,4 +85,5 @@ void host_watch_look(struct host_watch *w, const struct sandbox_root *root, gid_
                  step > 0 ? "forward" : "back", step > 0 ? step : -step);
     look_at_disk(w, root);
     look_at_root(w, root, web_gid);
+    look_at_owner(w, root);
 }

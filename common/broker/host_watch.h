@@ -10,7 +10,7 @@
 #define HOST_CLOCK_STEP_S 120 /* less is no step: it may be the time between two looks */
 
 struct host_watch {
-    bool disk_is_full, root_is_open; /* as logged */
+    bool disk_is_full, root_is_open, root_is_foreign; /* as logged */
     int64_t clock_offset_s; /* Unix time less clock_boot_s at the last look; 0: there was none */
 };
 

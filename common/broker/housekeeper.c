@@ -62,7 +62,7 @@ struct housekeeper {
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct deadline next_list;     /* never: the list is fresh */
     struct engine_runners runners; /* of the latest list */
-    bool engine_is_lost;
+    bool engine_is_lost, none_is_told;
     struct host_watch host;
     struct deadline next_host; /* look at it */
     char *image;               /* of a runner, for the tests of networks; NULL: there is none */
@@ -83,7 +83,7 @@ static void housekeeper_send(const struct housekeeper *k, json_t *take_message)
 static void engine_lost(struct housekeeper *k, const struct err *e)
 {
     if (!k->engine_is_lost)
-        log_warn("engine: %s", e->text);
+        log_warn("engine: %s%s", e->text, e->kind == ERR_UNAVAILABLE ? "; " ENGINE_MEND : "");
     k->engine_is_lost = true;
     k->watch_fd = -1;
     k->next_list = deadline_in_ms(RETRY_MS);
@@ -124,7 +124,13 @@ static void list_runners(struct housekeeper *k)
     if (k->engine_is_lost)
         k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->engine_is_lost = false;
-    log_info("runners: %zu images", runners.n);
+    if (runners.n > 0)
+        log_info("runners: %zu images", runners.n);
+    else if (!k->none_is_told)
+        log_warn("runners: there is no image that SANDBOX_IMAGES=%s allows, and nothing can be "
+                 "run; ./start.sh or runners/build.sh builds them",
+                 k->config->allow_images);
+    k->none_is_told = runners.n == 0;
     const struct engine_facts *facts = k->engine->ops->facts(k->engine);
     housekeeper_send(k, json_pack("{s:o, s:s, s:b, s:b}", "runners", runners_encode(&runners),
                                   "version", facts->version, "podman", facts->podman, "rootless",

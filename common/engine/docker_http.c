@@ -18,11 +18,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define WAIT_MS   1000 /* libcurl wakes up by itself when a timeout of its own is nearer */
-#define WORDS_MAX 300  /* of an engine's message that go into an error */
-
-/* It looks for programs meanwhile. */
-#define PODMAN_INFO_MS  10000
+#define WAIT_MS         1000  /* libcurl wakes up by itself when a timeout of its own is nearer */
+#define WORDS_MAX       300   /* of an engine's message that go into an error */
+#define PODMAN_INFO_MS  10000 /* it looks for programs meanwhile */
 #define PODMAN_INFO_MAX ((size_t)256 * 1024)
 
 #define DEFAULT_HOST "unix:///var/run/docker.sock"
@@ -116,6 +114,15 @@ static int docker_address_init(struct docker_address *a, const struct engine_add
          find_pem(certs, "key.pem", &a->key, e) < 0))
         return -1;
     return init_tcp(a, a->host + 6, e);
+}
+
+int docker_address_check(const struct engine_address *address, struct err *e)
+{
+    struct docker_address a = {0};
+    const int rc = docker_address_init(&a, address, e);
+
+    docker_address_clear(&a);
+    return rc;
 }
 
 /* ---- the caller's descriptor ---- */
@@ -281,7 +288,12 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
                            struct err *e)
 {
     const char *why = h->why[0] ? h->why : curl_easy_strerror(code);
+    long sys = 0;
 
+    /* For a Unix socket libcurl speaks of localhost and a port. */
+    if (h->address.unix_path && code == CURLE_COULDNT_CONNECT &&
+        curl_easy_getinfo(h->curl, CURLINFO_OS_ERRNO, &sys) == CURLE_OK && sys != 0)
+        why = strerror((int)sys);
     if (out && !buf_ok(out))
         return err_set(e, ERR_LIMIT, "the container engine's reply is over %zu bytes", out->max);
     /* An engine that comes back may be another version. */

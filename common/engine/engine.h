@@ -23,6 +23,10 @@ struct engine_limits {
     uint64_t fsize_bytes;
 };
 
+/* What an operator can do about ERR_UNAVAILABLE. */
+#define ENGINE_MEND                                                                                \
+    "start it (systemctl status docker), correct DOCKER_HOST, or let this account open the socket"
+
 /* Commands of one container at the same time. */
 #define ENGINE_COMMANDS_MAX 64
 
@@ -268,6 +272,10 @@ struct engine_address {
 
 /* Does once what each forked process would do again, in a millisecond of its start. */
 void docker_engine_set_up(void);
+
+/* Is it of a form that the following takes, and can its certificates be read? ERR_INVALID names the
+ * variable. */
+int docker_address_check(const struct engine_address *, struct err *);
 
 /* Connects with the first call. */
 struct engine *docker_engine_new(const struct engine_address *, struct err *);

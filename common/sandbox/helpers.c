@@ -86,7 +86,12 @@ static int write_file(const struct sandbox_root *root, int dir_fd, const struct 
     if (fd < 0)
         return err_errno(e, HELPERS_DIR "/%s cannot be made", file->name);
     if (fdio_write_all(fd, file->begin, (size_t)(file->end - file->begin), e) < 0)
-        return err_wrap(e, HELPERS_DIR "/%s", file->name);
+        return e->sys == ENOSPC || e->sys == EDQUOT
+                   ? err_set(e, ERR_IO,
+                             "SANDBOX_ROOT: no room for " HELPERS_DIR "/%s of this version; remove "
+                             "files, or enlarge the file system, and the server goes on",
+                             file->name)
+                   : err_wrap(e, HELPERS_DIR "/%s", file->name);
     if (fchmod(fd, FILE_MODE) < 0 ||
         staged_move(&staged, dir_fd, file->name, STAGED_MOVE_REPLACE) < 0)
         return err_errno(e, HELPERS_DIR "/%s cannot be put in its place", file->name);

@@ -79,6 +79,19 @@ int sandbox_root_check_access(const char *path, const struct stat *st, gid_t web
                                       : "the web server cannot serve files");
 }
 
+int sandbox_root_check_owner(const char *path, struct err *e)
+{
+    AUTO_FREE char *made = mem_printf("%s/" STATE_DIR, path);
+    struct stat st, ours;
+
+    if (stat(path, &st) < 0 || lstat(made, &ours) < 0 || st.st_uid == 0 || st.st_uid == ours.st_uid)
+        return 0;
+    return err_set(e, ERR_REFUSED,
+                   "SANDBOX_ROOT %s belongs to the user %ju, who can open it, and what the server "
+                   "makes in it to the user %ju",
+                   path, (uintmax_t)st.st_uid, (uintmax_t)ours.st_uid);
+}
+
 static int close_root(int fd, const char *path, const struct stat *st, gid_t web_gid, struct err *e)
 {
     const mode_t mode = web_gid ? ROOT_MODE : 0700;

@@ -30,6 +30,10 @@ void sandbox_root_close(struct sandbox_root *root);
 int sandbox_root_check_access(const char *path, const struct stat *st, gid_t web_gid,
                               struct err *e);
 
+/* Does a SANDBOX_ROOT belong to root or to the account that the server has made its own folders in
+ * it with? ERR_REFUSED as above. What cannot be looked at is no error. */
+int sandbox_root_check_owner(const char *path, struct err *e);
+
 /*
  * After a change of FILE_SECRET: links made with the one before are valid until then (Unix seconds;
  * the past: they are not). Directories keep the names that they have: the first secret that was

@@ -62,8 +62,10 @@ static void check_root(const struct settings *s, struct findings *out)
                      "SANDBOX_ROOT=%s is not a folder; set another path", s->sandbox_root);
     else if (access(is_folder(s->sandbox_root) ? s->sandbox_root : parent, W_OK | X_OK) < 0)
         findings_add(out, FINDING_WRONG, ABOUT, "",
-                     "SANDBOX_ROOT=%s cannot be written by this account (%s); change its owner",
-                     s->sandbox_root, strerror(errno));
+                     "SANDBOX_ROOT=%s cannot be written by this account (%s); %s", s->sandbox_root,
+                     strerror(errno),
+                     errno == EROFS ? "mount it writable, or set another path"
+                                    : "change its owner");
 }
 
 static void check_user(const struct settings *s, struct findings *out)
@@ -124,19 +126,18 @@ static void check_private(const char *what, const char *path, struct findings *o
 }
 
 /* The program that reads it is nginx, which says less about a wrong line. */
-static void check_tokens(const struct settings *s, struct findings *out)
+static bool tokens_are_wrong(const struct settings *s, struct err *e)
 {
     struct token_list list;
-    struct err e = ERR_INIT;
 
     if (!*s->tokens_file || access(s->tokens_file, R_OK) < 0)
-        return; /* none yet, or for nginx alone */
-    if (token_list_read(s->tokens_file, &list, &e) < 0) {
-        err_wrap(&e, "SANDCGI_TOKENS_FILE");
-        add_wrong(out, &e);
-        return;
+        return false; /* none yet, or for nginx alone */
+    if (token_list_read(s->tokens_file, &list, e) < 0) {
+        err_wrap(e, "SANDCGI_TOKENS_FILE");
+        return true;
     }
     token_list_clear(&list);
+    return false;
 }
 
 static void check_files(const struct settings *s, const char *config_path, struct findings *out)
@@ -149,14 +150,15 @@ static void check_files(const struct settings *s, const char *config_path, struc
     else
         app_clear(&app);
     check_readable("SANDBOX_INDEX_CA", s->index_ca, out);
-    check_readable("DOCKER_CERT_PATH", s->engine.cert_path, out);
+    if (docker_address_check(&s->engine, &e) < 0)
+        add_wrong(out, &e);
     if (!getenv("FILE_SECRET")) /* else the file's is not used */
         check_private("settings file", config_path, out);
     if (s->auth == SETTINGS_AUTH_NGINX)
         check_private("SANDCGI_SECRET_FILE", s->secret_file, out);
     check_private("SANDCGI_TOKENS_FILE", s->tokens_file, out);
-    if (s->auth == SETTINGS_AUTH_NGINX)
-        check_tokens(s, out);
+    if (s->auth == SETTINGS_AUTH_NGINX && tokens_are_wrong(s, &e))
+        add_wrong(out, &e);
 }
 
 /* The folder is made by the first start, or with the passphrase. */
@@ -238,9 +240,13 @@ void check_settings(const struct settings *s, const char *config_path, struct fi
 
 int check_usable(const struct settings *s, struct account *workers, struct err *e)
 {
+    struct err wrong = ERR_INIT;
     struct app app;
-    if (account_of_workers(s->user, workers, e) < 0 || app_init(&app, s, true, NULL, e) < 0)
+    if (account_of_workers(s->user, workers, e) < 0 || docker_address_check(&s->engine, e) < 0 ||
+        app_init(&app, s, true, NULL, e) < 0)
         return -1;
+    if (s->auth == SETTINGS_AUTH_NGINX && tokens_are_wrong(s, &wrong))
+        log_warn("%s; nginx may refuse the file", wrong.text);
     if (geteuid() == 0 && s->web_gid && workers->gid == s->web_gid)
         log_warn("SANDCGI_USER=%s is in the web server's group: a worker could read all files in "
                  "SANDBOX_ROOT; give the workers an account of their own",

@@ -97,8 +97,7 @@ static void look_at_engine(const struct look *l)
                                        : ", Podman");
         look_at_images(l, &list);
     } else {
-        findings_add(l->out, FINDING_WRONG, "engine",
-                     "start it, or correct DOCKER_HOST (systemctl status docker)", "%s", e.text);
+        findings_add(l->out, FINDING_WRONG, "engine", ENGINE_MEND, "%s", e.text);
     }
     engine_runners_clear(&list);
     if (engine)
@@ -168,6 +167,17 @@ static void look_at_root(const struct look *l)
     AUTO_FREE char *mend = mem_printf("%schmod %s %s", s->web_gid ? chgrp : "",
                                       s->web_gid ? "0710" : "0700", s->sandbox_root);
     findings_add(l->out, FINDING_WRONG, "owner", mend, "%s", e.text);
+}
+
+/* Of an administrator's own account it may be meant. */
+static void look_at_owner(const struct look *l)
+{
+    const char *root = l->s->sandbox_root;
+    AUTO_FREE char *mend = mem_printf("chown --reference=%s/" STATE_DIR " %s", root, root);
+    struct err e = ERR_INIT;
+
+    if (sandbox_root_check_owner(root, &e) < 0)
+        findings_add(l->out, FINDING_NOTE, "owner", mend, "%s", e.text);
 }
 
 /* The seconds that the clock is off by, as far as this machine can know: nothing that the server
@@ -248,7 +258,10 @@ static void look_at_site(const struct look *l)
                          ? "fastcgi_pass must be SANDCGI_LISTEN, and SANDCGI_LISTEN_GROUP the web "
                            "server's group"
                      : site.status == 403 ? "nginx -s reload: the secret has changed"
-                                          : "compare nginx's configuration with nginx/README.md",
+                     : site.status == 404
+                         ? "correct PUBLIC_BASE_URL, or have its server include sandcgi's files "
+                           "(nginx/README.md)"
+                         : "compare nginx's configuration with nginx/README.md",
                      "%s answers %ld, not 200", url, site.status);
     }
     if (site.date &&
@@ -350,6 +363,7 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
     look_at_limits(&l);
     look_at_disk(&l);
     look_at_root(&l);
+    look_at_owner(&l);
     look_at_clock(&l);
     store_look(s, &found);
     denials_look(s, &found);

@@ -126,16 +126,27 @@ void log_act(const char *audit, const char *text)
 
 /* ---- folders of the workers' account ---- */
 
+static int root_unusable(const struct settings *s, const char *what, struct err *e)
+{
+    const int cause = errno;
+
+    return err_set(e, ERR_INVALID, "SANDBOX_ROOT %s %s: %s; %s", s->sandbox_root, what,
+                   strerror(cause),
+                   cause == EROFS    ? "mount it writable, or set another path"
+                   : cause == EACCES ? "let this account write there, or set another path"
+                                     : "set another path");
+}
+
 int root_folder_open(const struct settings *s, const char *name, const struct account *workers,
                      struct err *e)
 {
     if (mkdir(s->sandbox_root, 0700) < 0 && errno != EEXIST)
-        return err_errno(e, "SANDBOX_ROOT %s cannot be created", s->sandbox_root);
+        return root_unusable(s, "cannot be created", e);
     AUTO_FD int root = open(s->sandbox_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return err_errno(e, "SANDBOX_ROOT %s cannot be opened as a directory", s->sandbox_root);
+        return root_unusable(s, "cannot be opened as a directory", e);
     if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
-        return err_errno(e, "SANDBOX_ROOT %s is not writable", s->sandbox_root);
+        return root_unusable(s, "is not writable", e);
     AUTO_FD int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, "SANDBOX_ROOT %s: %s cannot be opened as a directory", s->sandbox_root,

@@ -7,6 +7,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/process/handed.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -112,6 +113,24 @@ static int listen_at(enum server_socket which, const char *address, const struct
                                   : sock_listen(address, &owner, e);
 }
 
+static const char *mend_of(const struct err *cause)
+{
+    if (cause->kind == ERR_BUSY)
+        return "; is the server started already (sandcgi status)? Else end that process, or set "
+               "another address";
+    switch (cause->sys) {
+    case EACCES:
+    case EROFS:
+        return "; let this account listen there (its folder's owner), or set another address";
+    case ENOENT:
+        return "; make its folder, or set another address";
+    case EADDRNOTAVAIL:
+        return "; this machine does not have that address: set another one";
+    default:
+        return "";
+    }
+}
+
 static int open_one(struct server_sockets *fresh, enum server_socket which,
                     const struct settings *s, const struct account *workers, struct err *e)
 {
@@ -131,8 +150,7 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
     }
     if (*fd >= 0)
         return 0;
-    *e = cause;
-    return err_wrap(e, "%s", setting_of(which));
+    return err_set(e, cause.kind, "%s: %s%s", setting_of(which), cause.text, mend_of(&cause));
 }
 
 /* Is the open socket still the one that the settings want? */

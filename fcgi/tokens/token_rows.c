@@ -26,7 +26,8 @@
 #define OWN_CHARS   LETTERS "._~+/-"
 #define OWN_START   "~^(?i:bearer) +"
 #define TIME_FORMAT "%Y-%m-%dT%H:%M:%SZ"
-#define ROW_FORM    "must be a row that sandcgi token has written, or \"tenant token\""
+#define ROW_FORM                                                                                   \
+    "must be a row that sandcgi token has written, or \"tenant token\"; correct or remove it"
 
 /* ---- texts ---- */
 

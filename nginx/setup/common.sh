@@ -107,7 +107,10 @@ write_file()
 {
     local new
     new=$(mktemp "$2.XXXXXX") || die "cannot write into $(dirname "$2"); check its permissions and the disk"
-    cat >"$new" && chmod "$1" "$new" && mv -f "$new" "$2"
+    if ! { cat >"$new" && chmod "$1" "$new" && mv -f "$new" "$2"; }; then
+        rm -f "$new"
+        die "cannot write $2; check its permissions and the disk"
+    fi
 }
 
 systemd_runs()

@@ -89,13 +89,18 @@ write_file_key()
 # The token of .env belongs to the tenant "default", beside those that sandcgi token added; an earlier one of .env is taken away.
 sync_token()
 {
-    local tokens=("$program" token --file "$tokens_file" --no-reload) mark noted mark_file=${tokens_file%/*}/env-token.mark
+    local tokens=("$program" token --file "$tokens_file" --no-reload) status=0 mark noted said mark_file=${tokens_file%/*}/env-token.mark
     mark=$(printf '%s' "$api_token" | sha256sum | cut -c1-12)
     noted=$(cat "$mark_file" 2>/dev/null) || noted=
     if [[ -n $noted && $noted != "$mark" ]]; then
         "${tokens[@]}" revoke "$noted" 2>>"$log_file" || true
     fi
-    "${tokens[@]}" --token-stdin add <<<"$api_token" 2>>"$log_file" || die "MCP_API_TOKEN in $env_file cannot be used; put in what this prints: openssl rand -hex 32"
+    said=$("${tokens[@]}" --token-stdin add <<<"$api_token" 2>&1 >/dev/null) || status=$?
+    printf '%s\n' "$said" >>"$log_file"
+    if ((status > 0)); then
+        [[ $said != *"a token is "* ]] || die "MCP_API_TOKEN in $env_file cannot be used; put in what this prints: openssl rand -hex 32"
+        die "MCP_API_TOKEN was not added to nginx's tokens: ${said##*sandcgi: }"
+    fi
     printf '%s\n' "$mark" | write_file 0600 "$mark_file"
 }
 

@@ -1,5 +1,6 @@
 """A program that takes too much of the disk: it is ended, what is too much goes, older files stay, others go on."""
 import os
+import shutil
 import subprocess
 
 import sites
@@ -185,6 +186,22 @@ def _():
     equal([name for name in os.listdir(site.root) if not name.startswith(".")], [])
 
 
+@test("a disk without room for the server's own files: a line says so, and the server goes on when there is room", timeout=90)
+def _():
+    site = _site()
+    site.stop()
+    shutil.rmtree(f"{site.root}/.helpers")
+    left = os.statvfs(site.root)
+    with open(f"{site.root}/.fill", "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, left.f_bavail * left.f_frsize - 65536)
+    site.start(until_healthy=False)
+    wait_until(lambda: "error broker: SANDBOX_ROOT: no room for .helpers/" in site.log(), 20, "a line")
+    contains(site.log(), "remove files, or enlarge the file system, and the server goes on")
+    os.remove(f"{site.root}/.fill")
+    site.wait_healthy()
+    equal(sites.new_conversation(site.client()).run("echo on", "bash")["stdout"], "on\n")
+
+
 @test("a file system that has become read-only: calls say so, the log and doctor, too, and nothing is restarted when it is writable again")
 def _():
     site = _site()
@@ -200,6 +217,7 @@ def _():
     wait_until(lambda: "SANDBOX_ROOT: the server's disk is read-only; tell the operator; runs and uploads are refused" in site.log(), 15, "a line")
     done = subprocess.run([site.binary, "doctor", "--quiet", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
     contains(done.stdout, "the file system of SANDBOX_ROOT is read-only (to mend it: mount it writable)")
+    contains(done.stdout, "(Read-only file system); mount it writable, or set another path")
     equal(client.structured("list_files", {"conversationId": client.conversation})["files"][0]["name"], "old.bin")
     check(remount("rw"), "writable again")
     client.upload("new.bin", b"x")

@@ -56,6 +56,25 @@ def _():
     contains(errors, "note: the engine")
 
 
+@test("a start that cannot be ends with one line, which names the setting, the cause and what to do")
+def _():
+    site = sites.own(start=False)
+    folder, before = new_folder("start"), os.listdir(f"{site.folder}/run")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        faults = [({"SANDCGI_METRICS": address}, f"SANDCGI_METRICS: {address}: another process listens there; is the server started already (sandcgi status)?"),
+                  ({"SANDCGI_HUB": f"{folder}/none/hub.sock"}, "No such file or directory; make its folder"),
+                  ({"SANDCGI_LISTEN": "192.0.2.1:9000"}, "SANDCGI_LISTEN: cannot listen on 192.0.2.1:9000: Cannot assign requested address; this machine does not have that address"),
+                  ({"DOCKER_HOST": "tcp://127.0.0.1:1", "DOCKER_CERT_PATH": folder}, f"DOCKER_CERT_PATH: {folder}/ca.pem: No such file or directory"),
+                  ({"SANDBOX_ROOT": "/proc/none"}, "SANDBOX_ROOT /proc/none cannot be created: No such file or directory; set another path"),
+                  ({"PUBLIC_BASE_URL": "https://"}, "PUBLIC_BASE_URL has no host; set it to")]
+        for settings, words in faults:
+            status, out, errors = _command(site, "serve", settings=settings)
+            equal((status, out, errors.count("\n")), (1, "", 1), errors)
+            contains(errors, words)
+    equal(os.listdir(f"{site.folder}/run"), before, "no socket is left")
+
+
 @test("check refuses files with secrets that every account can read")
 def _():
     site = sites.own(start=False)
@@ -180,7 +199,7 @@ def _():
 
 @test("without an engine, and on a full disk, /readyz says 503 and a line says why, while /healthz stays 200")
 def _():
-    for settings, words in (({"DOCKER_HOST": "unix:///nowhere.sock"}, "warn housekeeper: engine: "),
+    for settings, words in (({"DOCKER_HOST": "unix:///nowhere.sock"}, "warn housekeeper: engine: the container engine at unix:///nowhere.sock cannot be reached: No such file or directory; start it"),
                             ({"SANDBOX_DISK_RESERVE": "1000000g"}, "SANDBOX_ROOT: the server's disk is nearly full")):
         site = sites.own(settings)
         client = site.client()
@@ -192,6 +211,31 @@ def _():
         status, out, _errors = _command(site, "status")
         check(status == 0 and re.search(rf"^log      .* {re.escape(words)}", out, re.M), out)
     equal(sites.shared().client().http("GET", "/readyz", b"", {}).status, 200)
+
+
+@test("a start with no image, a bad line in the file of tokens, a root of another account and a clock of the past says each in a line, and answers")
+def _():
+    site = sites.own({"SANDBOX_IMAGES": "nothing-*"}, start=False)
+    site.settings["SANDCGI_TOKENS_FILE"] = path = f"{site.folder}/tokens"
+    with open(path, "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write("nonsense\n")
+    site.write_config()
+    later = time.time() + 86400
+    site.start()
+    wait_until(lambda: _lines(site, "warn housekeeper: runners: there is no image that SANDBOX_IMAGES=nothing-* allows", "runners/build.sh builds them"), 10, "no image")
+    contains(_lines(site, f"{path}, line 1: ")[0], "correct or remove it; nginx may refuse the file")
+    site.stop()
+    os.utime(site.root, (later, later))
+    if IS_ROOT:
+        os.chown(site.root, 12345, -1)
+    site.start()
+    wait_until(lambda: _lines(site, "warn housekeeper: clock: SANDBOX_ROOT was changed 86", "set the clock"), 10, "the clock")
+    if IS_ROOT:
+        wait_until(lambda: _lines(site, "belongs to the user 12345, who can open it", "chown it"), 10, "the owner")
+        owner = _one(_findings(site), "owner")
+        equal(subprocess.run(["sh", "-c", owner["mend"]], check=False).returncode, 0, owner["mend"])
+        equal(os.stat(site.root).st_uid, 0)
+    equal(site.client().http("GET", "/healthz", b"", {}).status, 200)
 
 
 # ---- status ----
@@ -278,6 +322,8 @@ def _():
         equal(len(one), 1, f"{name}: {bad}")
         check(one[0]["mend"] or about == "settings", one)
     contains(_findings(site, {"SANDBOX_MEMORY": "lots"})[0]["text"], "SANDBOX_MEMORY")
+    elsewhere = [one for one in _findings(site, {"PUBLIC_BASE_URL": f"{site.base_url}/elsewhere"}) if one["about"] == "site"]
+    equal([(one["state"], "answers 404" in one["text"], "correct PUBLIC_BASE_URL" in one["mend"]) for one in elsewhere], [("wrong", True, True)])
     status, out, _errors = _command(site, "doctor", "--quiet")
     equal((status, out), (0, ""))
     with open(f"{site.folder}/tokens", "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:

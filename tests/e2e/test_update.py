@@ -88,7 +88,7 @@ def _():
     second = site.start_server()
     equal(second.wait(30), 1)
     site.process = before
-    contains(site.log(), "another process listens there")
+    contains(site.log(), "another process listens there; is the server started already (sandcgi status)?")
 
 
 @test("after a takeover HUP reloads, and the next server takes over, too", timeout=120)

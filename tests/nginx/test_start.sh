@@ -305,7 +305,25 @@ test_tokens()
     equal "a new one in .env replaces the old one only" "$(within tenants "$two")" "alice default default"
     equal "the old one is gone, the added one is not" \
         "$(grep -c "$one" "$work/state/nginx/tokens.map") $(grep -c "$added" "$work/state/nginx/tokens.map")" "0 1"
+    echo nonsense >>"$work/state/nginx/tokens.map"
+    matches "a bad line in the file is what is wrong, not the token" "$(within tenants "$two" | tail -n 1)" \
+        "^start.sh: MCP_API_TOKEN was not added to nginx's tokens: $work/state/nginx/tokens.map, line [0-9]+: .*; correct or remove it$"
     matches "an impossible token" "$(within tenants 'x y')" "cannot be used"
+}
+
+# written: write_file on a disk that is full.
+written()
+{
+    cat() { return 1; }
+    write_file 0600 "$work/full/file" <<<text
+    echo on
+}
+
+test_writing_files()
+{
+    mkdir "$work/full"
+    equal "a file that cannot be written ends it with one line" "$(within written | xargs)" "start.sh: cannot write $work/full/file; check its permissions and the disk"
+    equal "and nothing half-written is left" "$(ls "$work/full")" ""
 }
 
 complain()
@@ -751,7 +769,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order first_program disk; do
+for name in options nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens writing_files complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order first_program disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -76,12 +76,33 @@ static void a_root_that_was_opened_or_closed_is_told_once(void **state)
     log_unshare();
 }
 
+static void a_root_of_another_account_and_a_clock_of_the_past_are_told_once(void **state)
+{
+    struct fixture *f = *state;
+    const struct timespec later[2] = {{.tv_sec = clock_unix_s() + 86400},
+                                      {.tv_sec = clock_unix_s() + 86400}};
+    struct host_watch w = {0};
+
+    log_share();
+    assert_int_equal(utimensat(AT_FDCWD, f->path, later, 0), 0);
+    const bool foreign = geteuid() == 0 && chown(f->path, 12345, (gid_t)-1) == 0;
+    for (int times = 0; times < 2; times++)
+        host_watch_look(&w, &f->root, 0);
+    assert_int_equal(count_warnings("after what the clock says is now"), 1);
+    assert_int_equal(count_warnings("belongs to the user 12345, who can open it"), foreign);
+    assert_int_equal(chown(f->path, geteuid(), (gid_t)-1), 0);
+    log_unshare();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_killed_processes_left_in_staging_goes_after_an_hour,
                                         fixture_setup, fixture_teardown),
         cmocka_unit_test(a_clock_that_is_set_is_noticed_and_one_that_runs_is_not),
+        cmocka_unit_test_setup_teardown(
+            a_root_of_another_account_and_a_clock_of_the_past_are_told_once, fixture_setup,
+            fixture_teardown),
         cmocka_unit_test_setup_teardown(a_root_that_was_opened_or_closed_is_told_once,
                                         fixture_setup, fixture_teardown),
     };

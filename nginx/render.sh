@@ -36,6 +36,7 @@ declare -A value=(
     [UPLOAD_CONNS]=16                  # uploads at the same time, each of at most UPLOAD_MAX; of one tenant four fifths
     [UPLOADS]=file                     # file: nginx stores a body in SANDBOX_ROOT/.uploads; stream: a worker does
     [FILE_KEY_CONF]=/var/lib/sandcgi/run/file-key.conf # what "sandcgi file-key" prints; for root only
+    [STORE]=''                         # 1: files that are not here may be in the store; with SANDBOX_STORE
     [SIGNED_URLS]=''                   # 1: only signed download links are served; with SANDBOX_URL_TTL above 0
     [READ_TIMEOUT]=420                 # seconds without a byte from a worker; above the longest run
     [RATE]=50                          # calls per second and tenant …
@@ -95,7 +96,9 @@ check_values()
     [[ ${value[CONNECT_TIMEOUT]} =~ ^[1-9][0-9]{0,5}m?s$ ]] || die "CONNECT_TIMEOUT must be a time such as 300ms or 2s, not '${value[CONNECT_TIMEOUT]}'"
     [[ -z ${value[NODES_FILE]} || ${value[NODES_FILE]} == /* ]] || die "NODES_FILE must be an absolute path, not '${value[NODES_FILE]}'"
     [[ ${value[UPLOADS]} =~ ^(file|stream)$ ]] || die "UPLOADS must be file or stream, not '${value[UPLOADS]}'"
-    [[ ${value[SIGNED_URLS]} =~ ^1?$ ]] || die "SIGNED_URLS must be 1 or empty, not '${value[SIGNED_URLS]}'"
+    for name in SIGNED_URLS STORE; do
+        [[ ${value[$name]} =~ ^1?$ ]] || die "$name must be 1 or empty, not '${value[$name]}'"
+    done
     for name in RUN_DIR LOG_DIR TMP_DIR CACHE_DIR SANDBOX_ROOT SECRET_CONF FILE_KEY_CONF EDGE_SECRET_CONF TOKENS_FILE CERT CERT_KEY CONF_DIR ACCESS_LOG; do
         [[ ${value[$name]} == /* ]] || die "$name must be an absolute path, not '${value[$name]}'"
     done
@@ -205,6 +208,13 @@ derive_uploads()
     [[ ${value[UPLOADS]} == file ]] || value[UPLOAD_LINES]="    fastcgi_pass_request_body on;
     fastcgi_request_buffering off;
     client_body_buffer_size 256k;"
+}
+
+derive_store()
+{
+    value[STORE_LINES]='        # No store: STORE is empty.'
+    [[ -z ${value[STORE]} ]] || value[STORE_LINES]="        # A worker has the files of a conversation that is not here read back from the store, and sends this one.
+        if (!-d \"${value[SANDBOX_ROOT]}/\$sandcgi_dir\") { return 418; }"
 }
 
 # The texts of tokens: see common/sandbox/links/file_link.h. The last of 22 characters carries two bits.
@@ -359,6 +369,7 @@ derive_values()
     derive_toolsets
     derive_param_headers
     derive_profiles
+    derive_store
     derive_edge
 }
 

@@ -35,7 +35,7 @@ mkdir -p "$site"
     OAUTH_BACKEND="$oauth" JUDGE="$judge" PUBLIC_URL="$PUBLIC_BASE_URL" \
     SECRET_CONF="$site/front-secret.conf" FILE_KEY_CONF="$site/file-key.conf" TOKENS_FILE="$site/tokens.map" \
     REAL_IP_FROM="${REAL_IP_HEADER:+10.0.0.0/8 172.16.0.0/12 192.168.0.0/16}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
-    CACHE_DIR=/tmp PARAM_HEADERS="$headers" UPLOADS=stream PAGE_DIR="$page" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"
+    STORE="${SANDBOX_STORE:+1}" CACHE_DIR=/tmp PARAM_HEADERS="$headers" UPLOADS=stream PAGE_DIR="$page" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"
 umask 077
 printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$(cat "$secret")" >"$site/front-secret.conf"
 sandcgi file-key --config "$settings" >"$site/file-key.conf"

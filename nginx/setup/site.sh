@@ -92,15 +92,16 @@ read_timeout()
 # render_site FOLDER NAME=VALUE…: fills the templates from the settings and the values given.
 render_site()
 {
-    local folder=$1 signed_urls=1 timeout
+    local folder=$1 signed_urls=1 store=1 timeout
     shift
     timeout=$(read_timeout)
     [[ $(setting SANDBOX_URL_TTL 0) =~ [1-9] ]] || signed_urls=
+    [[ -n $(setting SANDBOX_STORE '') ]] || store=
     "$project/nginx/render.sh" "$folder" \
         SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$(socket_for_nginx "$SANDCGI_LISTEN")" HUB="$(socket_for_nginx "$SANDCGI_HUB")" \
         JUDGE="$(judge_for_nginx)" PUBLIC_URL="$PUBLIC_BASE_URL" \
         OAUTH_BACKEND="$(oauth_backend)" \
-        READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" \
+        READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" STORE="$store" \
         BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" \
         RATE="$(setting NGINX_RATE 50)" BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \
         REAL_IP_FROM="$(setting NGINX_REAL_IP_FROM '')" REAL_IP_HEADER="$(setting NGINX_REAL_IP_HEADER X-Forwarded-For)" \

@@ -196,6 +196,7 @@ class Site:
                   "CERT": cert, "CERT_KEY": key, "HTTPS_PORT": self.https_port, "HTTP_PORT": self.http_port,
                   "USER": f"{account} {account}" if account else "", "RATE": 10000, "OAUTH_RATE": 1000, "BURST": 10000, "CONNS": 500,
                   "UPLOAD_MAX": self.settings.get("SANDBOX_UPLOAD_MAX", "2g"), "SIGNED_URLS": "1" if "SANDBOX_URL_TTL" in self.settings else "",
+                  "STORE": "1" if "SANDBOX_STORE" in self.settings else "",
                   } | self.nginx_values
         self.set_token("default", self.token)
         done = subprocess.run([f"{TOP}/nginx/render.sh", f"{self.folder}/conf", *(f"{k}={v}" for k, v in values.items())],

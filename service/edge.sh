@@ -22,7 +22,7 @@ follow()
 take_secrets
 split_url
 [ -n "${EDGE_NODES:-}" ] || die "EDGE_NODES is empty: say where the nodes are known, such as --from swarm --service sandcgi_front"
-[ -n "${SANDCGI_EDGE_SECRET:-}" ] || die "the secret SANDCGI_EDGE_SECRET is missing: the nodes believe nobody without it"
+[ -n "${SANDCGI_EDGE_SECRET:-}" ] || die "the secret SANDCGI_EDGE_SECRET is missing: without it the nodes believe no edge"
 umask 022
 mkdir -p "$site"
 "$scripts/nginx/render.sh" "$site" NODES_FILE="$nodes" EDGE_SECRET_CONF="$site/edge-secret.conf" LOG_DIR=/var/log/nginx ACCESS_LOG=/dev/stdout \

@@ -158,7 +158,8 @@ static void asking_free(struct readback *r, struct asking *a)
     free(a);
 }
 
-/* Files that are here serve when the store does not: only what nobody has here is refused. */
+/* When the store does not answer, a call uses the files of this machine; without any it is refused.
+ */
 static void finish(struct asking *a, const struct err *why)
 {
     struct readback *r = a->owner;

@@ -21,8 +21,8 @@ int stand_in_open(int sessions_fd, const char *tenant, const char *conversation,
                   char inside[SANDBOX_ID_MAX + 1], struct err *e);
 
 /*
- * Gives up those whose home takes connections again, or that nobody has called for
- * STAND_IN_KEPT_S, and has them removed: remove returns false for files that are in use, which are
+ * Gives up those whose home takes connections again, or whose last call was STAND_IN_KEPT_S ago,
+ * and has them removed: remove returns false for files that are in use, which are
  * tried again by the next look. Connecting to a home that is away may take some 300 ms. For one
  * process of the server. Returns how many notes are left.
  */

@@ -13,7 +13,7 @@ enum load_outcome {
     LOAD_PLACED,  /* the files were not here, and are now */
     LOAD_STAGED,  /* older ones are here: the newer ones wait in .staging, and their record beside
                      (save_record_put), for the main process to exchange them */
-    LOAD_EXPIRED, /* nobody has used them for longer than SANDBOX_TTL: they will be removed from the
+    LOAD_EXPIRED, /* they were last used longer than SANDBOX_TTL ago: they will be removed from the
                      store */
 };
 

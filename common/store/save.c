@@ -319,7 +319,7 @@ static int put_manifest(struct saving *w, struct err *e)
 
 /* ---- the two ways ---- */
 
-/* Another node's is left alone. The manifest goes first: nobody begins to read what goes. */
+/* Leaves another node's state alone. Removes the manifest first: without it no reader begins. */
 static int remove_conversation(struct saving *w, struct err *e)
 {
     AUTO_MANIFEST struct manifest remote = {0};

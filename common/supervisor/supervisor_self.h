@@ -146,7 +146,7 @@ struct deadline calls_tend(struct supervisor *s);
 void call_begin_run(struct supervisor *s, struct call *call, const struct awaited_run_plan *plan);
 /* Records that the sandbox is its tenant's and is used now. */
 void call_note_use(const struct supervisor *s, const struct call *call);
-/* Nobody wants it any more; may end it. */
+/* No caller waits for the call any more; may end it. */
 void call_cancel(struct supervisor *s, struct call *call);
 /* Ends what runs for it; it is answered when that has ended. */
 void call_kill(struct supervisor *s, struct call *call, enum run_killed why);

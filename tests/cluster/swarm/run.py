@@ -51,6 +51,8 @@ IMAGES = {
 def make_root(build, folder):
     """A root file system with the program, as the archive root.tar."""
     run("make", "-C", build, "install-strip", f"DESTDIR={folder}/installed")
+    if not os.path.isdir(f"{folder}/installed/usr/libexec/sandcgi"):
+        raise SystemExit(f"{build} is not configured with --prefix=/usr --sysconfdir=/etc --libexecdir=/usr/libexec")
     os.makedirs(f"{folder}/installed/usr/local/bin")
     for script in ("container.sh", "edge.sh"):
         shutil.copy(f"{TOP}/service/{script}", f"{folder}/installed/usr/local/bin/{script}")

@@ -135,6 +135,12 @@ static void add(struct nodes *list, const char *name, const char *host, enum nod
     assert_works(nodes_add(list, name, host, 80, node_state, &e), e);
 }
 
+static void add_two(struct nodes *list)
+{
+    add(list, "n1", "h1", NODE_READY);
+    add(list, "n2", "h2", NODE_READY);
+}
+
 static void follow(struct nodes *list, const struct nodes *found, int64_t now_ms)
 {
     struct nodes next = {0};
@@ -169,8 +175,7 @@ static void a_node_that_is_not_named_stays_for_a_while(void **state)
     AUTO_NODES struct nodes one = {0};
 
     (void)state;
-    add(&both, "n1", "h1", NODE_READY);
-    add(&both, "n2", "h2", NODE_READY);
+    add_two(&both);
     add(&one, "n1", "h1", NODE_READY);
     follow(&list, &both, 1000);
     follow(&list, &one, 1000 + KEEP_MS / 2);
@@ -191,8 +196,7 @@ static void a_node_that_leaves_is_no_home_and_goes_later(void **state)
     AUTO_NODES struct nodes after = {0};
 
     (void)state;
-    add(&before, "n1", "h1", NODE_READY);
-    add(&before, "n2", "h2", NODE_READY);
+    add_two(&before);
     add(&after, "n1", "h1", NODE_READY);
     add(&after, "n2", "h2", NODE_LEAVING);
     add(&after, "n3", "h3", NODE_LEAVING);
@@ -215,8 +219,7 @@ static void a_node_with_another_address_or_name_is_one_node(void **state)
     AUTO_NODES struct nodes after = {0};
 
     (void)state;
-    add(&before, "n1", "h1", NODE_READY);
-    add(&before, "n2", "h2", NODE_READY);
+    add_two(&before);
     add(&after, "n1", "h3", NODE_READY);
     add(&after, "renamed", "h2", NODE_READY);
     follow(&list, &before, 1000);

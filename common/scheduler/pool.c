@@ -10,6 +10,9 @@
 #define BACK_OFF_MS     1000  /* after a first failure */
 #define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not of one cause */
 #define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
+#define LATELY          64    /* conversations: with so many, older ones count half */
+#define JOINED_MIN      2 /* conversations that took a further language, before it is expected */
+#define JOINED_SHARE    4 /* and one of so many */
 
 /* ---- what is remembered and counted (pool_books.h) ---- */
 
@@ -269,6 +272,47 @@ bool pool_may_start(const struct pool *p, const struct children *children)
     return starting < p->settings.starts_max;
 }
 
+/* Has the conversation run a program in another language? */
+static bool has_other(const struct pool *p, const struct pool_sandbox *sandbox)
+{
+    for (size_t i = 0; i < p->n_sandboxes; i++)
+        if (p->sandboxes[i].used && p->sandboxes[i].lang != sandbox->lang &&
+            strcmp(p->sandboxes[i].name, sandbox->name) == 0)
+            return true;
+    return false;
+}
+
+/* The first program of a conversation in this language. */
+static void count_language(struct pool *p, struct pool_sandbox *sandbox)
+{
+    sandbox->used = true;
+    if (has_other(p, sandbox)) {
+        sandbox->lang->joined++;
+        return;
+    }
+    if (++p->begun < LATELY)
+        return;
+    p->begun /= 2;
+    for (size_t i = 0; i < p->settings.n; i++)
+        p->langs[i].joined /= 2;
+}
+
+/* A conversation that ran a program is likely to want each language that many others took as a
+ * further one. */
+static void expect_languages(struct pool *p, const char *name, int64_t now_ms)
+{
+    for (size_t i = 0; i < p->settings.n; i++) {
+        struct pool_lang *lang = &p->langs[i];
+        if (lang->joined < JOINED_MIN || lang->joined * JOINED_SHARE < p->begun)
+            continue;
+        struct pool_sandbox *sandbox = pool_sandbox_of(p, name, lang);
+        if (sandbox->used)
+            continue;
+        sandbox->ended = true;
+        sandbox->used_ms = now_ms;
+    }
+}
+
 static void add_place(const struct pool *p, struct pool_extra *extra, int64_t now_ms)
 {
     if (extra->n < p->settings.starts_max)
@@ -288,6 +332,8 @@ void pool_note_claim(struct pool *p, const struct pool_want *want, const struct 
     struct pool_sandbox *sandbox = pool_sandbox_of(p, want->sandbox_dir, lang);
     if (!want->known)
         lang->used_ms = now_ms;
+    if (!sandbox->used)
+        count_language(p, sandbox);
     if (missed && !want->known)
         add_place(p, &lang->extra, now_ms);
     else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
@@ -305,8 +351,9 @@ void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
     if (!lang || child->network || !child->sandbox_dir[0])
         return;
     struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, lang);
-    sandbox->ended = true;
+    sandbox->ended = sandbox->used = true;
     sandbox->used_ms = now_ms;
+    expect_languages(p, child->sandbox_dir, now_ms);
 }
 
 void pool_note_doubt(struct pool *p)
@@ -371,8 +418,9 @@ static json_t *lang_status(const struct pool_lang *lang, const struct children *
         if (now_ms - c->born_ms > oldest)
             oldest = now_ms - c->born_ms;
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "language", lang->setting.language,
-                     "places", (json_int_t)lang->setting.n, "extra", (json_int_t)lang->extra.n,
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "language", lang->setting.language,
+                     "places", (json_int_t)lang->setting.n, "spare",
+                     (json_int_t)lang->setting.spare, "extra", (json_int_t)lang->extra.n,
                      "starting", (json_int_t)starting, "started", (json_int_t)started, "preloaded",
                      (json_int_t)preloaded, "oldestMs", (json_int_t)oldest);
 }

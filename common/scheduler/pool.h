@@ -8,8 +8,9 @@
  * The aim: as many containers on warm directories as SANDBOX_WARM says for each language, for new
  * conversations, and one container on the directory of each conversation used lately, for its next
  * run: the one that served the last, wiped, where that may be (SANDBOX_REUSE). Where runs found no
- * warm container there are more for a while. All of them stay within SANDBOX_WARM_MEMORY: the
- * conversation that was used longest ago loses its container first.
+ * warm container there are more for a while, and where many conversations use several languages
+ * each gets one for these, too. All of them stay within SANDBOX_WARM_MEMORY: the conversation that
+ * was used longest ago loses its container first.
  */
 #pragma once
 
@@ -115,7 +116,10 @@ struct pool_action {
  * A run that found no warm container adds a place of its kind, up to starts_max; 10 s without such
  * a run take one away. A conversation used once gets its container when all else is done and no run
  * came for 250 ms, one conversation a second and only within a minute of its use. While a program
- * runs in a container that may be used again, its conversation needs no other. Over the budget, the
+ * runs in a container that may be used again, its conversation needs no other. A language that a
+ * quarter of the latest conversations took as a further one is treated as used once by each
+ * conversation that runs a program. Spare containers are made one at a time when nothing else is to
+ * be started and the machine is idle. Over the budget, the
  * conversation used longest ago loses its container first, then the most expensive one goes.
  * Libraries are loaded one container at a time: for conversations whose programs imported them,
  * the one used last before the others, as soon as no program is young; for new conversations while
@@ -134,14 +138,15 @@ void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
 /*
  * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "reuse", "doubted",
  * "languages": [{"language",
- * "places", "extra", "starting", "started", "preloaded", "oldestMs"}], "waiting": [{"runId",
- * "containerId", "language", "tier", "sandbox", "ageMs", "memoryBytes", "runs"}]}: doubted counts
- * used containers that could not be wiped since the start; conversations counts containers on
- * known conversations' directories, the numbers of a language are of both kinds, extra are places
- * that misses added, oldestMs is of the longest wait (0: none). waiting has a row for each
- * container that no run has claimed: tier is "none" while it is being made, "started", or
- * "preloaded" with its libraries; sandbox_dir the sandbox's name, "" on a warm directory; runId is
- * that of its next run, containerId the container's label; memoryBytes as it counts against the
- * budget; runs how many it has served.
+ * "places", "spare", "extra", "starting", "started", "preloaded", "oldestMs"}], "waiting":
+ * [{"runId", "containerId", "language", "tier", "sandbox", "ageMs", "memoryBytes", "runs"}]}:
+ * doubted counts used containers that could not be wiped since the start; conversations counts
+ * containers on known conversations' directories, the numbers of a language are of both kinds,
+ * spare are places that are filled while the machine is idle, extra are places that misses added,
+ * oldestMs is of the longest wait (0: none). waiting has a row for each container that no run has
+ * claimed: tier is "none" while it is being made, "started", or "preloaded" with its libraries;
+ * sandbox_dir the sandbox's name, "" on a warm directory; runId is that of its next run,
+ * containerId the container's label; memoryBytes as it counts against the budget; runs how many it
+ * has served.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);

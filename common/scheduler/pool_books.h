@@ -32,6 +32,7 @@ struct pool_lang {
     int64_t back_off_ms;    /* after the latest failure */
     int64_t retry_ms;       /* nothing is started before */
     size_t have, preloaded; /* counted by pool_count: all on warm directories, and the preloaded */
+    size_t joined;          /* of the latest conversations, those that took it as a further one */
     uint64_t started_bytes, preloaded_bytes; /* the most that one was seen to use; 0: none said */
 };
 
@@ -41,7 +42,9 @@ struct pool_sandbox {
     struct pool_lang *lang; /* of the language */
     struct pool_extra extra;
     int64_t used_ms;
-    bool ended;     /* a program of it is over, or it got a file: it may want a next one */
+    bool ended;     /* a program of it is over, or it got a file: it may want a next one. Or one in
+                     * another language is, and many conversations take this one, too */
+    bool used;      /* it ran a program in this language */
     bool proven;    /* it was used again: it is likely to be once more */
     bool preloaded; /* its last program wanted a library that can be preloaded, or one before it
                      * whose container still serves */
@@ -64,6 +67,7 @@ struct pool {
     struct pool_lang langs[POOL_LANGUAGES_MAX];
     struct pool_sandbox *sandboxes;
     size_t n_sandboxes, max_sandboxes;
+    size_t begun; /* conversations that began lately: langs[].joined of them took a further one */
     uint16_t
         index[POOL_INDEX]; /* where a sandbox_dir is, from 1; 0: none. Made anew by pool_count */
     int64_t last_claim_ms, last_end_ms; /* of runs */

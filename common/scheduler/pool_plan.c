@@ -86,6 +86,12 @@ static size_t places_of_lang(const struct pool_lang *lang)
     return lang->setting.n + lang->extra.n;
 }
 
+/* Those for which the machine has to be idle, too. */
+static size_t all_places_of_lang(const struct pool_lang *lang)
+{
+    return places_of_lang(lang) + lang->setting.spare;
+}
+
 static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
 {
     return sandbox->ended ? 1 + sandbox->extra.n : 0;
@@ -156,7 +162,7 @@ static bool end_one(struct pool_pass *l, struct pool_action *out)
             return action(out, POOL_END, c);
         const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
         const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
-        if ((c->warm_dir[0] ? lang->have > places_of_lang(lang)
+        if ((c->warm_dir[0] ? lang->have > all_places_of_lang(lang)
                             : sandbox->have > places_of_sandbox(sandbox)) &&
             (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
             worst = c;
@@ -190,11 +196,12 @@ static void propose(struct candidate *best, struct candidate c)
         *best = c;
 }
 
-static void propose_langs(struct pool_pass *l, struct candidate *best)
+static void propose_langs(struct pool_pass *l, struct candidate *best, bool spare)
 {
     for (size_t i = 0; i < l->pool->settings.n; i++) {
         struct pool_lang *lang = &l->pool->langs[i];
-        if (lang->have < places_of_lang(lang) && may_start(l, lang))
+        if (lang->have < (spare ? all_places_of_lang(lang) : places_of_lang(lang)) &&
+            may_start(l, lang))
             propose(best,
                     (struct candidate){.lang = lang, .have = lang->have, .used_ms = lang->used_ms});
     }
@@ -226,7 +233,7 @@ static struct candidate choose_candidate(struct pool_pass *l)
 {
     struct candidate best = {0};
 
-    propose_langs(l, &best);
+    propose_langs(l, &best, false);
     propose_sandboxes(l, &best, true);
     /* A conversation used once may never return: its container is started only when no other
      * start is needed, one per GUESS_MS. */
@@ -295,15 +302,12 @@ static bool wants_loading(struct pool_pass *l, const struct child *c)
     const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
     if (!lang || !c->warm_dir[0])
         return sandbox && sandbox->preloaded; /* NULL: it is about to end */
-    return lang->preloaded < (lang->setting.n > 1 ? lang->setting.n - 1 : 1);
+    const size_t n = lang->setting.n + lang->setting.spare;
+    return lang->preloaded < (n > 1 ? n - 1 : 1);
 }
 
-/* A conversation's programs import the libraries each time, for as much of the processor as a load
- * takes once: its container does not wait for an idle machine, but comes before all others. */
-static bool may_load(struct pool_pass *l, const struct child *c)
+static bool is_idle(struct pool_pass *l)
 {
-    if (c->sandbox_dir[0])
-        return is_reached(l, quiet_from_ms(l));
     if (!is_settled(l))
         return false;
     if (!l->now->machine_idle)
@@ -311,12 +315,23 @@ static bool may_load(struct pool_pass *l, const struct child *c)
     return l->now->machine_idle;
 }
 
+/* A conversation's programs import the libraries each time, for as much of the processor as a load
+ * takes once: its container does not wait for an idle machine, but comes before all others. */
+static bool may_load(struct pool_pass *l, const struct child *c)
+{
+    return c->sandbox_dir[0] ? is_reached(l, quiet_from_ms(l)) : is_idle(l);
+}
+
+static bool is_loading(struct pool_pass *l)
+{
+    return l->count.loading > 0 && !is_reached(l, l->pool->last_load_ms + LOAD_MS);
+}
+
 static bool load_one(struct pool_pass *l, struct pool_action *out)
 {
     struct child *best = NULL;
 
-    if (!l->now->engine_ok || l->count.starting > 0 ||
-        (l->count.loading > 0 && !is_reached(l, l->pool->last_load_ms + LOAD_MS)))
+    if (!l->now->engine_ok || l->count.starting > 0 || is_loading(l))
         return false;
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
         if (!child_is_warm(c) || !wants_loading(l, c) || (best && !c->sandbox_dir[0]) ||
@@ -336,6 +351,24 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
     return true;
 }
 
+/* After all libraries, and in room that none of them needs: a container that has them is worth
+ * several that do not. */
+static bool start_spare(struct pool_pass *l, struct pool_action *out)
+{
+    struct candidate who = {0};
+
+    if (l->count.starting > 0 || is_loading(l) || !may_begin(l))
+        return false;
+    propose_langs(l, &who, true);
+    if (!who.lang || !is_idle(l) ||
+        l->count.used + pool_usual_bytes(who.lang, false) + pool_usual_bytes(who.lang, true) >
+            l->pool->settings.memory_bytes)
+        return false;
+    *out = (struct pool_action){.what = POOL_START_ON_WARM_DIR,
+                                .runner = runner_of(l, who.lang->setting.language)};
+    return true;
+}
+
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_action *out, int64_t *out_at_ms)
 {
@@ -346,7 +379,7 @@ bool pool_next(struct pool *p, const struct children *children, const struct poo
         return false;
     pass_time(&l);
     pool_count(p, children, &l.count);
-    if (end_one(&l, out) || start_one(&l, out) || load_one(&l, out))
+    if (end_one(&l, out) || start_one(&l, out) || load_one(&l, out) || start_spare(&l, out))
         return true;
     *out_at_ms = l.again_ms;
     return false;

@@ -13,7 +13,8 @@
 
 struct pool_language {
     char language[POOL_LANGUAGE_NAME + 1];
-    size_t n; /* containers that wait, at least 1 */
+    size_t n;     /* containers that wait, at least 1 */
+    size_t spare; /* more of them, made while the machine is idle */
 };
 
 /* n == 0: nothing waits, every run starts its container itself. */
@@ -30,9 +31,11 @@ struct pool_settings {
 bool pool_settings_may_reuse(const struct pool_settings *s, const char *language);
 
 /*
- * warm is "python=2,typescript=1" (0 leaves one out; languages without an image are fine), memory a
- * size or a share of machine_bytes such as "25%". Fills items, n and memory_bytes. ERR_INVALID
- * naming the setting, and what is wrong in it.
+ * warm is "python=2,typescript=1" (0 leaves one out; languages without an image are fine) or
+ * "auto": two for Python, one for TypeScript, one for Bash, and as many times these in spare as a
+ * quarter of the memory has room for, at most eight times in all. memory is a size or a share of
+ * machine_bytes such as "25%". Fills items, n and memory_bytes. ERR_INVALID naming the setting, and
+ * what is wrong in it.
  */
 int pool_settings_parse(const char *warm, const char *memory, uint64_t machine_bytes,
                         struct pool_settings *out, struct err *e);

@@ -84,7 +84,8 @@ static void add_warm(const json_t *pool, struct buf *out)
                  (long long)json_get_integer(l, "started", 0),
                  (long long)json_get_integer(l, "preloaded", 0),
                  (long long)json_get_integer(l, "starting", 0),
-                 (long long)(json_get_integer(l, "places", 0) + json_get_integer(l, "extra", 0)));
+                 (long long)(json_get_integer(l, "places", 0) + json_get_integer(l, "spare", 0) +
+                             json_get_integer(l, "extra", 0)));
         add_age(out, json_get_integer(l, "oldestMs", 0) / 1000);
         buf_add_char(out, '\n');
     }

@@ -3,6 +3,7 @@
 same root file system and docker exec. Prints figures beside their goals; asserts nothing. Needs root, an engine (DOCKER_HOST) and an
 ordinary build (SANDCGI_TEST_BINARY)."""
 import argparse
+import itertools
 import os
 import random
 import signal
@@ -25,7 +26,8 @@ from work import BUN, PANDAS, PRINT, SAVEFIG, WORKS  # noqa: E402
 
 WAITS_FOR = "Waits before each part until the warm containers of each server are there. People of 16 and 32 begin new conversations."
 BLOCK = 5          # calls of one way in a row; the one before them is not counted
-READY_S = 20
+READY_S = 90
+LATE_S = 5
 SETTLE_S = 2       # after a block; what the calls have caused is then done, and counts
 IDLE_S = 4
 THINK_S = 5        # between two calls of one person
@@ -63,7 +65,7 @@ class Ways:
         for title, server in self.servers.items():
             self.table[title] = self._conversation(server)
         self.idle = 0.0
-        self.late = set()  # works whose libraries were not loaded within the wait
+        self.late = False  # a wait was in vain: the machine is not idle
 
     @staticmethod
     def _conversation(server):
@@ -73,24 +75,20 @@ class Ways:
     def wait(self, works):
         """Until the warm containers are there; then measures what the idle machine does (seconds a second)."""
         for server in self.servers.values():
-            for work in works:
-                loaded = {"tier": work.tier} if work.tier == "preloaded" else {}
-                wanted = work.language, work.tier
-                if wanted in self.late:
-                    continue
-                try:
-                    pool.wait_for(server.site, 1, READY_S, language=work.language, **loaded)
-                except harness.Failed as late:  # libraries are loaded on an idle machine only
-                    self.late.add(wanted)
-                    print(f"  ({work.name}: {late})")
+            loaded = {work.language for work in works if work.tier == "preloaded"}
+            try:
+                pool.wait_for_all(server.site, LATE_S if self.late else READY_S, loaded)
+            except harness.Failed as late:  # libraries are loaded on an idle machine only
+                self.late = True
+                print(f"  ({late})")
         before = busy()
         time.sleep(IDLE_S)
         self.idle = (busy() - before) / IDLE_S
 
     def print_waiting(self):
         for title, server in self.servers.items():
-            rows = pool.waiting(server.site)
-            print(f"{title}: " + ", ".join(f"{one['language']} {one['tier']} {one.get('memoryBytes', 0) / 1e6:.0f} MB" for one in rows) + " wait")
+            rows = sorted((one["language"], one["tier"], f"{one['memoryBytes'] / 1e6:.0f} MB") for one in pool.waiting(server.site))
+            print(f"{title}: " + ", ".join(f"{len(list(same))} x {' '.join(row)}" for row, same in itertools.groupby(rows)) + " wait")
         print(f"the machine at rest: {self.idle:.2f} processors busy\n", flush=True)
 
     def close(self):

@@ -29,6 +29,19 @@ def waiting(site, language=None, tier=None, sandbox=None):
             and tier in (None, one["tier"]) and sandbox in (None, one["sandbox"])]
 
 
+def wait_for_all(site, seconds, loaded=()):
+    """Waits until all that are to wait for new conversations do; in the languages that are loaded, all but one with libraries."""
+    def enough():
+        pool = status(site)["pool"]
+        for one in pool["languages"]:
+            tiers = [row["tier"] for row in pool["waiting"] if row["language"] == one["language"] and not row["sandbox"] and row["tier"] != "none"]
+            places = one["places"] + one["spare"]
+            if len(tiers) < places or (one["language"] in loaded and tiers.count("preloaded") < max(places - 1, 1)):
+                return False
+        return True
+    wait_until(enough, seconds, f"all containers for new conversations wait; of {', '.join(loaded) or 'none'} with libraries", pause=0.2)
+
+
 def wait_for(site, n=1, seconds=45, **wanted):
     """Waits until n such containers wait; returns them."""
     def enough():

@@ -38,7 +38,7 @@ static inline void world_open(struct world *w)
         {.language = typescript, .image_id = typescript_id, .warm = true, .preload = none},
     };
     *w = (struct world){
-        .settings = {.items = {{"python", 2}, {"typescript", 1}, {"bash", 1}},
+        .settings = {.items = {{"python", 2, 0}, {"typescript", 1, 0}, {"bash", 1, 0}},
                      .n = 3,
                      .memory_bytes = 1024 * WORLD_MIB,
                      .idle_ms = 600000,

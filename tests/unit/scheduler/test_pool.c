@@ -598,7 +598,7 @@ static void the_conversation_used_longest_ago_makes_room(void **state)
     (void)state;
     world_open(&w);
     w.settings.memory_bytes = 4 * POOL_STARTED_BYTES; /* one bash and three conversations */
-    w.settings.items[0] = (struct pool_language){"bash", 1};
+    w.settings.items[0] = (struct pool_language){"bash", 1, 0};
     w.settings.n = 1;
     world_begin(&w);
     static const char *const names[] = {"a", "b", "c", "d", "b", "e", "f"};
@@ -634,7 +634,7 @@ static void what_they_say_that_they_use_counts(void **state)
     (void)state;
     world_open(&w);
     w.settings.memory_bytes = 4 * (each + POOL_BESIDE_BYTES);
-    w.settings.items[0] = (struct pool_language){"bash", 8};
+    w.settings.items[0] = (struct pool_language){"bash", 8, 0};
     w.settings.n = 1;
     world_begin(&w);
     world_rest(&w);
@@ -658,7 +658,7 @@ static void who_uses_more_than_all_may_goes_and_does_not_come_back(void **state)
     (void)state;
     world_open(&w);
     w.settings.memory_bytes = POOL_PRELOADED_BYTES + 2 * POOL_STARTED_BYTES;
-    w.settings.items[0] = (struct pool_language){"python", 2};
+    w.settings.items[0] = (struct pool_language){"python", 2, 0};
     w.settings.n = 1;
     world_begin(&w);
     world_rest(&w);
@@ -703,6 +703,103 @@ static void what_its_programs_want_is_loaded_for_a_conversation(void **state)
                                                            .tier = ENGINE_TIER_PRELOADED,
                                                            .sandbox_dir = "dir-2"}),
                      0);
+    world_close(&w);
+}
+
+/* ---- spare containers, and further languages ---- */
+
+static void spare_containers_are_made_while_the_machine_is_idle(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.items[0].spare = 3;
+    w.idle = false;
+    world_begin(&w);
+    world_rest(&w);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 2);
+    w.idle = true;
+    w.now += 1000;
+    world_settle(&w);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 2); /* libraries come first */
+    world_rest(&w);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 5);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 1);
+    assert_int_equal(world_count(&w, (struct world_filter){.state = -1,
+                                                           .tier = ENGINE_TIER_PRELOADED,
+                                                           .sandbox_dir = ""}),
+                     4);
+    w.idle = false;
+    run_once(&w, "python", "dir-1", false);
+    w.now += 1000;
+    world_rest(&w);
+    assert_int_equal(world_on_warm_dirs(&w, "python"), 4);
+    world_close(&w);
+}
+
+static void no_conversation_loses_its_container_for_a_spare_one(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 4 * POOL_STARTED_BYTES + POOL_PRELOADED_BYTES;
+    w.settings.items[0] = (struct pool_language){"bash", 1, 3};
+    w.settings.n = 1;
+    w.idle = false;
+    world_begin(&w);
+    run_once(&w, "bash", "a", true);
+    world_rest(&w);
+    w.now += 1000;
+    w.idle = true;
+    world_rest(&w);
+    assert_int_equal(world_on(&w, "a"), 1);
+    assert_int_equal(world_on_warm_dirs(&w, "bash"), 3);
+    world_close(&w);
+}
+
+static void a_language_that_many_take_is_there_before_it_is_asked_for(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    world_begin(&w);
+    world_rest(&w);
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        run_once(&w, "python", names[i], false);
+    run_once(&w, "bash", "a", true);
+    for (int i = 0; i < 10; i++, w.now += 1000)
+        world_rest(&w);
+    assert_int_equal(world_on(&w, "a"), 2);
+    assert_int_equal(world_on(&w, "c"), 1); /* one conversation is no sign */
+    run_once(&w, "bash", "b", true);
+    run_once(&w, "python", "c", true);
+    for (int i = 0; i < 10; i++, w.now += 1000)
+        world_rest(&w);
+    assert_int_equal(
+        world_count(
+            &w,
+            (struct world_filter){.language = "bash", .sandbox_dir = "c", .state = -1, .tier = -1}),
+        1);
+    assert_int_equal(world_on(&w, "d"), 1); /* nothing ran there since */
+    const struct pool_want want = world_want(&w, "bash", "c", true);
+    assert_non_null(pool_choose(w.pool, w.children, &want));
+    for (int i = 0; i < 70; i++, w.now += 10) {
+        char name[16];
+        snprintf(name, sizeof(name), "p-%d", i);
+        run_once(&w, "python", name, false);
+    }
+    run_once(&w, "python", "e", true); /* few of these took bash */
+    for (int i = 0; i < 10; i++, w.now += 1000)
+        world_rest(&w);
+    assert_int_equal(
+        world_count(
+            &w,
+            (struct world_filter){.language = "bash", .sandbox_dir = "e", .state = -1, .tier = -1}),
+        0);
     world_close(&w);
 }
 
@@ -1003,7 +1100,7 @@ static void over_the_budget_the_conversation_used_longest_ago_goes_first(void **
     (void)state;
     world_open(&w);
     w.settings.reuse = true;
-    w.settings.items[0] = (struct pool_language){"bash", 1};
+    w.settings.items[0] = (struct pool_language){"bash", 1, 0};
     w.settings.n = 1;
     w.settings.memory_bytes = 4 * POOL_STARTED_BYTES;
     world_begin(&w);
@@ -1043,15 +1140,16 @@ static void the_status_tells_what_there_is(void **state)
     assert_true(json_equal(json_array_get(waiting, 4), last));
     assert_int_equal(json_object_del(status, "waiting"), 0);
     json_auto_t *expected = json_pack(
-        "{s:I, s:I, s:i, s:i, s:i, s:b, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i},"
-        "{s:s,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i}]}",
+        "{s:I, s:I, s:i, s:i, s:i, s:b, s:i, s:[{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i},"
+        "{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i},{s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i}]}",
         "budgetBytes", (json_int_t)(1024 * WORLD_MIB), "usedBytes",
         (json_int_t)(POOL_PRELOADED_BYTES + 4 * POOL_STARTED_BYTES), "startsMax", 4, "starting", 1,
         "conversations", 1, "reuse", 0, "doubted", 0, "languages", "language", "python", "places",
-        2, "extra", 0, "starting", 0, "started", 1, "preloaded", 1, "oldestMs", 2005 + ANSWER_MS,
-        "language", "typescript", "places", 1, "extra", 0, "starting", 0, "started", 1, "preloaded",
-        0, "oldestMs", 2005 + ANSWER_MS, "language", "bash", "places", 1, "extra", 0, "starting", 1,
-        "started", 1, "preloaded", 0, "oldestMs", 2005 + ANSWER_MS);
+        2, "spare", 0, "extra", 0, "starting", 0, "started", 1, "preloaded", 1, "oldestMs",
+        2005 + ANSWER_MS, "language", "typescript", "places", 1, "spare", 0, "extra", 0, "starting",
+        0, "started", 1, "preloaded", 0, "oldestMs", 2005 + ANSWER_MS, "language", "bash", "places",
+        1, "spare", 0, "extra", 0, "starting", 1, "started", 1, "preloaded", 0, "oldestMs",
+        2005 + ANSWER_MS);
     AUTO_FREE char *text = json_dumps(status, JSON_SORT_KEYS);
     AUTO_FREE char *wanted = json_dumps(expected, JSON_SORT_KEYS);
     assert_string_equal(text, wanted);
@@ -1089,6 +1187,9 @@ int main(void)
         cmocka_unit_test(what_they_say_that_they_use_counts),
         cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
+        cmocka_unit_test(spare_containers_are_made_while_the_machine_is_idle),
+        cmocka_unit_test(no_conversation_loses_its_container_for_a_spare_one),
+        cmocka_unit_test(a_language_that_many_take_is_there_before_it_is_asked_for),
         cmocka_unit_test(a_used_container_is_its_conversations_next_one),
         cmocka_unit_test(a_conversations_libraries_are_loaded_on_a_busy_machine_too),
         cmocka_unit_test(its_libraries_wait_until_no_program_is_young),

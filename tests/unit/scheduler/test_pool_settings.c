@@ -32,6 +32,31 @@ static void languages_and_numbers(void **state)
     assert_int_equal(s.starts_max, 3);
 }
 
+static void automatic_numbers_grow_with_the_memory(void **state)
+{
+    static const struct {
+        const char *memory;
+        size_t spare; /* of typescript and bash; python has twice as many */
+    } cases[] = {{"0", 0}, {"25%", 1}, {"799m", 0}, {"1600m", 1}, {"2400m", 2}, {"32g", 7}};
+    static const struct pool_language wanted[] = {
+        {"python", 2, 2}, {"typescript", 1, 1}, {"bash", 1, 1}};
+    struct pool_settings s;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        assert_works(parse(" auto ", cases[i].memory, &s, &e), e);
+        assert_int_equal(s.n, ARRAY_LEN(wanted));
+        for (size_t j = 0; j < s.n; j++) {
+            assert_string_equal(s.items[j].language, wanted[j].language);
+            assert_int_equal(s.items[j].n, wanted[j].n);
+            assert_int_equal(s.items[j].spare, cases[i].spare * wanted[j].n);
+        }
+    }
+    assert_works(parse("python=3", "32g", &s, &e), e);
+    assert_int_equal(s.items[0].spare, 0);
+}
+
 static void nothing_waits_when_the_list_is_empty(void **state)
 {
     static const char *const none[] = {"", "  ", "0", "python=0", "python=0,bash=0"};
@@ -59,6 +84,7 @@ static void what_is_wrong_is_told_with_the_settings_name(void **state)
         {"python=1,", "has no number"},
         {",", "has no number"},
         {"2", "has no number"},
+        {"auto,bash=1", "has no number"},
         {"python", "has no number"},
         {"python =1", "no language's name"},
         {"Python=2", "no language's name"},
@@ -105,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(languages_and_numbers),
+        cmocka_unit_test(automatic_numbers_grow_with_the_memory),
         cmocka_unit_test(nothing_waits_when_the_list_is_empty),
         cmocka_unit_test(what_is_wrong_is_told_with_the_settings_name),
         cmocka_unit_test(memory_is_a_size_or_a_share),

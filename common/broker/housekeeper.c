@@ -405,9 +405,7 @@ static void on_message(void *owner, void *item, uint32_t events)
 
     (void)owner;
     (void)events;
-    if (ended)
-        helper_close(&k->helper, k->spawner->io->loop); /* SIGCHLD tells of its end */
-    if (!message)
+    if (!message) /* SIGCHLD tells of its end */
         return;
     if (json_object_get(message, "network")) {
         network_read(&k->runners, message);
@@ -442,9 +440,7 @@ void housekeeper_link_clear(struct housekeeper_link *k)
 {
     pid_t pid = k->helper.pid;
 
-    if (pid > 0)
-        kill(pid, SIGTERM);
-    helper_close(&k->helper, k->spawner->io->loop);
+    helper_end(&k->helper);
     if (pid > 0)
         waitpid(pid, NULL, 0); /* it dies with us, but must remove the containers of a probe */
     engine_runners_clear(&k->runners.list);
@@ -470,7 +466,7 @@ void housekeeper_link_tick(struct housekeeper_link *k, bool stopping)
 void housekeeper_link_reap(struct housekeeper_link *k, bool stopping)
 {
     k->helper.pid = 0;
-    helper_close(&k->helper, k->spawner->io->loop);
+    helper_close(&k->helper);
     if (stopping)
         return;
     log_warn("the housekeeper ended unexpectedly; starting another");

@@ -212,7 +212,7 @@ static void on_message(void *owner, void *item, uint32_t events)
     p->next = deadline_in_ms(message ? 1000 * json_get_integer(message, "next", 600) : RETRY_MS);
     p->trash = true; /* also what an earlier process left half-way */
     p->finder.pid = 0;
-    helper_close(&p->finder, p->spawner->io->loop);
+    helper_close(&p->finder);
 }
 
 static void run_emptier(void *ctx, int fd)
@@ -222,7 +222,6 @@ static void run_emptier(void *ctx, int fd)
     trash_empty(ctx);
 }
 
-/* Its row makes the main process wait for the end of the helper. */
 static int prune_start_helper(struct prune *p, struct helper *helper,
                               const struct helper_spawn *spawn)
 {
@@ -232,16 +231,20 @@ static int prune_start_helper(struct prune *p, struct helper *helper,
         log_error("%s: %s", spawn->role, e.text);
         return -1;
     }
-    children_add(p->spawner->children, CHILD_JOB)->pid = helper->pid;
     return 0;
 }
 
 void prune_tick(struct prune *p)
 {
     void *root = (void *)(uintptr_t)p->spawner->root;
-    const struct helper_spawn empty = {.role = "trash", .main = run_emptier, .ctx = root};
-    const struct helper_spawn find = {
-        .role = "retention", .main = run_finder, .ctx = root, .on_message = on_message, .item = p};
+    const struct helper_spawn empty = {
+        .role = "trash", .main = run_emptier, .ctx = root, .awaited = true};
+    const struct helper_spawn find = {.role = "retention",
+                                      .main = run_finder,
+                                      .ctx = root,
+                                      .on_message = on_message,
+                                      .item = p,
+                                      .awaited = true};
 
     if (p->trash && p->emptier.pid == 0) {
         p->trash = false;
@@ -277,11 +280,7 @@ void prune_init(struct prune *p, const struct spawner *spawner, struct warm_pool
 
 void prune_end(struct prune *p)
 {
-    if (p->finder.pid > 0)
-        kill(p->finder.pid, SIGTERM);
-    if (p->emptier.pid > 0)
-        kill(p->emptier.pid, SIGTERM); /* the next broker goes on with it */
-    p->finder.pid = p->emptier.pid = 0;
+    helper_end(&p->finder);
+    helper_end(&p->emptier); /* the next broker goes on with it */
     p->next = DEADLINE_NEVER;
-    helper_close(&p->finder, p->spawner->io->loop);
 }

@@ -154,7 +154,7 @@ static void asking_free(struct readback *r, struct asking *a)
     while (*at != a)
         at = &(*at)->next;
     *at = a->next;
-    helper_close(&a->helper, r->spawner->io->loop);
+    helper_close(&a->helper);
     free(a);
 }
 
@@ -218,16 +218,16 @@ static void on_message(void *owner, void *item, uint32_t events)
 
 static void start(struct asking *a)
 {
-    const struct spawner *s = a->owner->spawner;
-    const struct helper_spawn spawn = {
-        .role = "readback", .main = run_asking, .ctx = a, .on_message = on_message, .item = a};
+    const struct helper_spawn spawn = {.role = "readback",
+                                       .main = run_asking,
+                                       .ctx = a,
+                                       .on_message = on_message,
+                                       .item = a,
+                                       .awaited = true};
     struct err e = ERR_INIT;
 
-    if (helper_start(&a->helper, s, &spawn, &e) < 0) {
+    if (helper_start(&a->helper, a->owner->spawner, &spawn, &e) < 0)
         finish(a, &e);
-        return;
-    }
-    children_add(s->children, CHILD_JOB)->pid = a->helper.pid; /* the server's end waits for it */
 }
 
 void readback_tick(struct readback *r)
@@ -279,8 +279,7 @@ void readback_init(struct readback *r, const struct spawner *spawner, struct pru
 void readback_clear(struct readback *r)
 {
     while (r->first) {
-        if (r->first->helper.pid > 0)
-            kill(r->first->helper.pid, SIGTERM);
+        helper_end(&r->first->helper);
         asking_free(r, r->first);
     }
 }

@@ -217,13 +217,11 @@ static bool is_wanted(const struct saver_link *k)
 static void on_message(void *owner, void *item, uint32_t events)
 {
     struct saver_link *k = item;
-    bool ended;
+    bool ended; /* which is all that it says */
     json_auto_t *message = helper_next_message(&k->helper, &ended);
 
     (void)owner;
     (void)events;
-    if (ended)
-        helper_close(&k->helper, k->spawner->io->loop);
 }
 
 void saver_link_init(struct saver_link *k, const struct spawner *spawner)
@@ -249,16 +247,15 @@ void saver_link_tick(struct saver_link *k)
                                        .main = run_saver,
                                        .ctx = (void *)(uintptr_t)k->spawner,
                                        .on_message = on_message,
-                                       .item = k};
+                                       .item = k,
+                                       .awaited = true};
     struct err e = ERR_INIT;
 
     if (!deadline_passed(k->start))
         return;
     k->start = DEADLINE_NEVER;
-    if (helper_start(&k->helper, k->spawner, &spawn, &e) == 0) {
-        children_add(k->spawner->children, CHILD_JOB)->pid = k->helper.pid;
+    if (helper_start(&k->helper, k->spawner, &spawn, &e) == 0)
         return;
-    }
     log_error("saver: %s", e.text);
     k->start = deadline_in_ms(RESTART_MS);
 }
@@ -272,7 +269,7 @@ void saver_link_stop(struct saver_link *k, bool now)
         kill(k->helper.pid, SIGTERM);
         k->end = DEADLINE_NEVER;
     } else if (k->end.at_ms < 0 && children_count(k->spawner->children, NULL, NULL) == 1) {
-        helper_close(&k->helper, k->spawner->io->loop);
+        helper_close(&k->helper);
         k->end = deadline_in_ms(END_MS);
     }
 }
@@ -282,17 +279,9 @@ void saver_link_reap(struct saver_link *k, const struct child *child)
     if (child->pid != k->helper.pid)
         return;
     k->helper.pid = 0;
-    helper_close(&k->helper, k->spawner->io->loop);
+    helper_close(&k->helper);
     if (k->end.at_ms < 0)
         k->start = deadline_in_ms(RESTART_MS);
-}
-
-void saver_link_clear(struct saver_link *k)
-{
-    if (k->helper.pid > 0)
-        kill(k->helper.pid, SIGTERM);
-    k->helper.pid = 0;
-    helper_close(&k->helper, k->spawner->io->loop);
 }
 
 struct deadline saver_link_due(const struct saver_link *k)

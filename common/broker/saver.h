@@ -24,6 +24,5 @@ void saver_link_tick(struct saver_link *k);
 void saver_link_stop(struct saver_link *k, bool now);
 /* A helper has ended. */
 void saver_link_reap(struct saver_link *k, const struct child *child);
-void saver_link_clear(struct saver_link *k);
 /* When the next tick has something to do. */
 struct deadline saver_link_due(const struct saver_link *k);

@@ -338,7 +338,7 @@ static void close_broker(struct broker *b)
     supervisors_end(b);
     housekeeper_link_clear(&b->housekeeper);
     prune_end(&b->prune);
-    saver_link_clear(&b->saver);
+    helper_end(&b->saver.helper);
     readback_clear(&b->readback);
     auto_close_fd(&b->signal_fd);
     loop_clear(&b->loop);

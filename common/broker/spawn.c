@@ -21,15 +21,6 @@
 
 #define KEEP_MAX 2
 
-/* What the new process does, and with which descriptors. */
-struct fork_plan {
-    void (*body)(void *ctx);
-    void *ctx;
-    int keep[KEEP_MAX]; /* -1: none */
-    enum purpose purpose;
-    const char *helper_role; /* NULL: it outlives the main process */
-};
-
 static int compare_fds(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -54,8 +45,12 @@ static void close_other_fds(const struct spawner *s, const int keep[KEEP_MAX])
     }
 }
 
-/* The child's process id, or -1; does not return in the child. */
-static pid_t fork_process(const struct spawner *s, const struct fork_plan *plan, struct err *e)
+/*
+ * As fork. The new process has no descriptors but those of keep (-1: none), and ends with
+ * process_end. helper_role: of one that dies with the main process; NULL: it outlives that.
+ */
+static pid_t process_fork(const struct spawner *s, const int keep[KEEP_MAX], enum purpose purpose,
+                          const char *helper_role, struct err *e)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
@@ -64,16 +59,20 @@ static pid_t fork_process(const struct spawner *s, const struct fork_plan *plan,
         return err_errno(e, "fork");
     if (pid > 0)
         return pid;
-    if (plan->helper_role)
+    if (helper_role)
         privsep_die_with(parent);
-    close_other_fds(s, plan->keep);
-    if (plan->helper_role)
-        log_set_role(plan->helper_role);
+    close_other_fds(s, keep);
+    if (helper_role)
+        log_set_role(helper_role);
     else /* the terminal's Ctrl-C stops the server, but no run: its client still waits */
         sigaction(SIGINT, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
-    purpose_set(plan->purpose);
-    plan->body(plan->ctx);
+    purpose_set(purpose);
+    return 0;
+}
+
+static _Noreturn void process_end(void)
+{
     purpose_count_end();
     _exit(0);
 }
@@ -138,11 +137,6 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
     return child;
 }
 
-static void run_supervisor(void *ctx)
-{
-    supervisor_main(ctx);
-}
-
 struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
                                const struct supervisor_spawn *spawn, struct err *e)
 {
@@ -162,12 +156,14 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
 
     memcpy(start.container_id, child->container_id, sizeof start.container_id);
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
-        const struct fork_plan plan = {.body = run_supervisor,
-                                       .ctx = &start,
-                                       .keep = {start.channel = theirs, start.call.connection},
-                                       .purpose = PURPOSE_SUPERVISOR};
+        const int keep[KEEP_MAX] = {theirs, start.call.connection};
 
-        child->pid = fork_process(s, &plan, e);
+        child->pid = process_fork(s, keep, PURPOSE_SUPERVISOR, NULL, e);
+        if (child->pid == 0) {
+            start.channel = theirs;
+            supervisor_main(&start);
+            process_end();
+        }
         if (child->pid > 0)
             return child;
     }
@@ -178,27 +174,16 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
 
 /* ---- jobs ---- */
 
-struct job_start {
-    const struct job_world *world;
-    const json_t *head;
-    int fd, passed_fd;
-};
-
-static void run_job(void *ctx)
-{
-    const struct job_start *start = ctx;
-
-    job_main(start->world, start->fd, start->head, start->passed_fd);
-}
-
 int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,
               int passed_fd, const char *tenant, struct err *e)
 {
-    struct job_start start = {.world = world, .head = head, .fd = fd, .passed_fd = passed_fd};
-    const struct fork_plan plan = {
-        .body = run_job, .ctx = &start, .keep = {fd, passed_fd}, .purpose = PURPOSE_JOB};
-    pid_t pid = fork_process(s, &plan, e);
+    const int keep[KEEP_MAX] = {fd, passed_fd};
+    pid_t pid = process_fork(s, keep, PURPOSE_JOB, NULL, e);
 
+    if (pid == 0) {
+        job_main(world, fd, head, passed_fd);
+        process_end();
+    }
     if (pid < 0)
         return -1;
     struct child *child = children_add(s->children, CHILD_JOB);
@@ -210,41 +195,31 @@ int spawn_job(const struct spawner *s, const struct job_world *world, int fd, co
 
 /* ---- helpers ---- */
 
-struct helper_start {
-    const struct helper_spawn *spawn;
-    int fd;
-};
-
-static void run_helper(void *ctx)
-{
-    const struct helper_start *start = ctx;
-
-    start->spawn->main(start->spawn->ctx, start->fd);
-}
-
 int helper_start(struct helper *h, const struct spawner *s, const struct helper_spawn *spawn,
                  struct err *e)
 {
     AUTO_FD int theirs = -1;
-    struct loop *loop = s->io->loop;
+    pid_t pid = -1;
 
+    h->loop = s->io->loop;
     if (make_channel(&h->fd, &theirs, e) < 0)
         return -1;
-    struct helper_start start = {.spawn = spawn, .fd = theirs};
-    const struct fork_plan plan = {.body = run_helper,
-                                   .ctx = &start,
-                                   .keep = {theirs, -1},
-                                   .purpose = PURPOSE_HELPER,
-                                   .helper_role = spawn->role};
-    pid_t pid = -1;
+    const int keep[KEEP_MAX] = {theirs, -1};
     if (!spawn->on_message ||
-        loop_add(loop, &h->watch, h->fd, EPOLLIN, spawn->on_message, spawn->item, e) == 0)
-        pid = fork_process(s, &plan, e);
-    if (pid > 0)
-        h->pid = pid;
+        loop_add(h->loop, &h->watch, h->fd, EPOLLIN, spawn->on_message, spawn->item, e) == 0)
+        pid = process_fork(s, keep, PURPOSE_HELPER, spawn->role, e);
+    if (pid == 0) {
+        spawn->main(spawn->ctx, theirs);
+        process_end();
+    }
     if (pid < 0 || !spawn->on_message)
-        helper_close(h, loop);
-    return pid < 0 ? -1 : 0;
+        helper_close(h);
+    if (pid < 0)
+        return -1;
+    h->pid = pid;
+    if (spawn->awaited)
+        children_add(s->children, CHILD_JOB)->pid = pid;
+    return 0;
 }
 
 json_t *helper_next_message(struct helper *h, bool *out_ended)
@@ -254,12 +229,22 @@ json_t *helper_next_message(struct helper *h, bool *out_ended)
     json_t *message = whole > 0 ? wire_parse(&h->inbox.message, &e) : NULL;
 
     *out_ended = whole != 0 && !message;
+    if (*out_ended)
+        helper_close(h);
     return message;
 }
 
-void helper_close(struct helper *h, struct loop *loop)
+void helper_close(struct helper *h)
 {
-    loop_remove(loop, &h->watch);
+    loop_remove(h->loop, &h->watch);
     auto_close_fd(&h->fd);
     sock_inbox_clear(&h->inbox);
+}
+
+void helper_end(struct helper *h)
+{
+    if (h->pid > 0)
+        kill(h->pid, SIGTERM);
+    h->pid = 0;
+    helper_close(h);
 }

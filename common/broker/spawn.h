@@ -48,8 +48,9 @@ int spawn_job(const struct spawner *s, const struct job_world *world, int fd, co
 
 /* A process that works for the main process and dies with it, and the messages that it sends. */
 struct helper {
-    pid_t pid; /* 0: none */
-    int fd;    /* -1: its end is closed */
+    pid_t pid;         /* 0: none */
+    int fd;            /* -1: its end is closed */
+    struct loop *loop; /* the main process's; borrowed */
     struct sock_inbox inbox;
     struct loop_watch watch;
 };
@@ -63,12 +64,15 @@ struct helper_spawn {
     void *ctx;
     loop_handler *on_message; /* with item; NULL: it sends nothing */
     void *item;
+    bool awaited; /* it has a row among the children, so that the server's end waits for it */
 };
 
 int helper_start(struct helper *h, const struct spawner *s, const struct helper_spawn *spawn,
                  struct err *e);
-/* Its next message; NULL: there is none yet, or (*out_ended) it has closed its end. New reference.
- */
+/* Its next message; NULL: there is none yet, or (*out_ended) it has closed its end, and the
+ * connection is closed. New reference. */
 json_t *helper_next_message(struct helper *h, bool *out_ended);
 /* Closes the connection. */
-void helper_close(struct helper *h, struct loop *loop);
+void helper_close(struct helper *h);
+/* The same, and tells it to end, if there is one. */
+void helper_end(struct helper *h);

@@ -11,7 +11,6 @@
 #include "common/sandbox/state/state.h"
 
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,14 +32,13 @@
 static char *job_tenant(const struct broker *b, enum job_limit limit, const json_t *head)
 {
     const char *tenant = json_get_string(head, "tenant");
-    const char *subject = json_get_string(head, "subject");
     AUTO_STATE_RECORD struct state_record record = {0};
     struct err e = ERR_INIT;
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 
     if (tenant)
         return mem_strdup(tenant);
-    snprintf(sandbox_dir, sizeof sandbox_dir, "%s", subject ? subject : "");
+    json_copy_string(head, "subject", sandbox_dir, sizeof sandbox_dir);
     if (limit != JOB_LIMIT_DEFAULT && state_name_ok(sandbox_dir) &&
         state_read(&b->root, sandbox_dir, &record, &e) == 0)
         return mem_strdup(record.tenant);
@@ -72,11 +70,9 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
     }
     if (spawn_job(&b->spawner, &world, fd, work ? work : head, passed_fd, tenant, &e) < 0)
         log_error("%s", e.text); /* the end of the connection tells its caller */
-    const char *conversation = json_get_string(head, "conversationId");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     /* The job answers when something is wrong with the head. */
-    if (op == OP_PUT && json_get_string(head, "tenant") && conversation &&
-        sandbox_name(&b->root, json_get_string(head, "tenant"), conversation, sandbox_dir, &e) == 0)
+    if (op == OP_PUT && sandbox_name_of(&b->root, head, sandbox_dir, &e) == 0)
         pool_note_upload(b->pool, sandbox_dir, clock_mono_ms());
 }
 
@@ -137,21 +133,13 @@ static void refuse_as_busy(int take_fd)
     reply_send_error(take_fd, &e);
 }
 
-static void refuse_with_retry(int take_fd, const struct err *e, int retry_ms)
-{
-    json_t *reply = wire_error_new(e);
-
-    json_object_set_new(json_object_get(reply, "error"), "retryAfterMs", json_integer(retry_ms));
-    reply_send(take_fd, reply);
-}
-
 static void refuse_as_restarted(int take_fd, const char *why)
 {
     struct err e;
 
     err_set(&e, ERR_BUSY, "the server has just been restarted, and %s; try again in %d s", why,
             RESTART_RETRY_MS / 1000);
-    refuse_with_retry(take_fd, &e, RESTART_RETRY_MS);
+    reply_send_refusal(take_fd, &e, RESTART_RETRY_MS);
 }
 
 static void refuse_without_files(int take_fd, const struct err *why)
@@ -162,7 +150,7 @@ static void refuse_without_files(int take_fd, const struct err *why)
         err_set(&e, ERR_BUSY, "this conversation's files are being read back from the store");
     if (e.kind == ERR_BUSY)
         err_set(&e, ERR_BUSY, "%s; try again in %d s", e.text, STORE_RETRY_MS / 1000);
-    refuse_with_retry(take_fd, &e, STORE_RETRY_MS);
+    reply_send_refusal(take_fd, &e, STORE_RETRY_MS);
 }
 
 static bool held_is_full(const struct broker *b, const char *tenant)
@@ -358,17 +346,6 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
     }
 }
 
-static void refuse_by_limit(int take_fd, const struct err *e, int64_t retry_ms)
-{
-    json_t *reply = wire_error_new(e);
-
-    if (retry_ms > 0)
-        json_object_set_new(json_object_get(reply, "error"), "retryAfterMs",
-                            json_integer(retry_ms));
-    runs_count("-", err_kind_name(e->kind));
-    reply_send(take_fd, reply);
-}
-
 /* A background run in a persistent sandbox counts as others do (run_queue.h). */
 static int check_background(struct broker *b, enum broker_op op, const json_t *head, struct err *e)
 {
@@ -391,7 +368,8 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
     if (op == OP_RUN || op == OP_CREATE_PSANDBOX || op == OP_SESSION || op == OP_EXEC)
         supervisors_catch_up(b); /* what has just ended makes room; its container may serve again */
     if (tenant_limits_check(b, op, head, &retry_ms, &e) < 0) {
-        refuse_by_limit(TAKE_FD(fd), &e, retry_ms);
+        runs_count("-", err_kind_name(e.kind));
+        reply_send_refusal(TAKE_FD(fd), &e, retry_ms);
         return;
     }
     if (check_background(b, op, head, &e) < 0) {

@@ -51,6 +51,17 @@
 
 /* ---- the process ---- */
 
+/* What it does from time to time, in this order when several are due. */
+enum chore {
+    LIST_RUNNERS, /* never due: the list is fresh */
+    SWEEP,
+    LOOK_AT_HOST,
+    TEST_NETWORKS,
+    TEST_LIMITS,
+    LOOK_AT_HOMES, /* of conversations for which this node stands in */
+    CHORES
+};
+
 struct housekeeper {
     const struct spawner *spawner;
     const struct broker_config *config;
@@ -58,16 +69,12 @@ struct housekeeper {
     int broker_fd;
     struct engine *engine;
     int watch_fd; /* the engine's image events; -1: not connected */
-    struct deadline next_sweep;
+    struct deadline due[CHORES];
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
-    struct deadline next_list;     /* never: the list is fresh */
     struct engine_runners runners; /* of the latest list */
     bool engine_is_lost, none_is_told;
     struct host_watch host;
-    struct deadline next_host; /* look at it */
-    char *image;               /* of a runner, for the tests of networks; NULL: there is none */
-    struct deadline next_network, next_limits;
-    struct deadline next_homes; /* for which this node stands in */
+    char *image; /* of a runner, for the tests of networks; NULL: there is none */
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
 };
 
@@ -86,7 +93,7 @@ static void engine_lost(struct housekeeper *k, const struct err *e)
         log_warn("engine: %s%s", e->text, e->kind == ERR_UNAVAILABLE ? "; " ENGINE_MEND : "");
     k->engine_is_lost = true;
     k->watch_fd = -1;
-    k->next_list = deadline_in_ms(RETRY_MS);
+    k->due[LIST_RUNNERS] = deadline_in_ms(RETRY_MS);
     housekeeper_send(k,
                      json_pack("{s:o}", "engineError", json_from_bytes(e->text, strlen(e->text))));
 }
@@ -114,15 +121,15 @@ static void list_runners(struct housekeeper *k)
         engine_lost(k, &e);
         return;
     }
-    k->next_list = DEADLINE_NEVER;
+    k->due[LIST_RUNNERS] = DEADLINE_NEVER;
     if (k->engine_is_lost || (!k->image && runners.n > 0))
-        k->next_network = k->next_limits = deadline_in_ms(0);
+        k->due[TEST_NETWORKS] = k->due[TEST_LIMITS] = deadline_in_ms(0);
     free(k->image);
     k->image = runners.n > 0 ? mem_strdup(runners.items[0].image_id) : NULL;
     if (k->engine_is_lost)
         log_info("engine: it answers again");
     if (k->engine_is_lost)
-        k->next_sweep = deadline_in_ms(0); /* an engine that was away may have kept containers */
+        k->due[SWEEP] = deadline_in_ms(0); /* an engine that was away may have kept containers */
     k->engine_is_lost = false;
     if (runners.n > 0)
         log_info("runners: %zu images", runners.n);
@@ -143,7 +150,7 @@ static void list_runners(struct housekeeper *k)
 static void look_at_host(struct housekeeper *k)
 {
     host_watch_look(&k->host, k->root, k->config->web_gid);
-    k->next_host = deadline_in_ms(HOST_MS);
+    k->due[LOOK_AT_HOST] = deadline_in_ms(HOST_MS);
 }
 
 static void report_network(struct housekeeper *k, enum network_tier tier, const char *error)
@@ -173,7 +180,7 @@ static void test_networks(struct housekeeper *k)
         all = all && e.kind == ERR_NONE;
         report_network(k, tier, e.kind == ERR_NONE ? "" : e.text);
     }
-    k->next_network = deadline_in_ms(all ? NETWORK_MS : NETWORK_SOON_MS);
+    k->due[TEST_NETWORKS] = deadline_in_ms(all ? NETWORK_MS : NETWORK_SOON_MS);
 }
 
 /* Once for each time that the engine comes. */
@@ -181,7 +188,7 @@ static void test_limits(struct housekeeper *k)
 {
     struct err e = ERR_INIT;
 
-    k->next_limits = DEADLINE_NEVER;
+    k->due[TEST_LIMITS] = DEADLINE_NEVER;
     if (!k->image || k->config->limits_check == LIMITS_TRUST)
         return;
     if (limits_probe(k->spawner, k->image, &e) == 0)
@@ -216,16 +223,19 @@ void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now)
 static void sweep(struct housekeeper *k)
 {
     struct err e = ERR_INIT;
-    size_t seen = 0;
+
+    k->due[SWEEP] = DEADLINE_NEVER;
+    if (k->engine_is_lost) /* list_runners has one made when the engine is back */
+        return;
     k->next_over = INT64_MAX;
-    int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &seen, &e);
+    int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &e);
     if (removed < 0)
         log_debug("sweep: %s", e.text);
     if (removed > 0)
         log_warn("removed %d containers without a supervisor", removed);
     housekeeper_sweep_files(k->root, clock_unix_s());
     int64_t over_in_s = k->next_over - clock_unix_s() + 1;
-    k->next_sweep = deadline_in_ms(removed < 0 || over_in_s < SWEEP_SOON_MS / 1000 ? SWEEP_SOON_MS
+    k->due[SWEEP] = deadline_in_ms(removed < 0 || over_in_s < SWEEP_SOON_MS / 1000 ? SWEEP_SOON_MS
                                    : over_in_s < SWEEP_MS / 1000 ? over_in_s * 1000
                                                                  : SWEEP_MS);
 }
@@ -235,11 +245,9 @@ static bool on_broker_message(struct housekeeper *k)
 {
     struct err e = ERR_INIT;
     json_auto_t *message = wire_recv(k->broker_fd, NULL, deadline_in_ms(1000), &e);
-    if (!message)
-        return false;
-    struct deadline soon = deadline_in_ms(json_get_integer(message, "sweepInMs", 0));
-    k->next_sweep = deadline_min(k->next_sweep, soon);
-    return true;
+
+    k->due[SWEEP] = deadline_in_ms(0);
+    return message != NULL;
 }
 
 /* ---- conversations whose homes are away ---- */
@@ -264,16 +272,23 @@ static void look_at_homes(struct housekeeper *k)
 
     if (sessions >= 0)
         stand_ins_look(sessions, remove_stand_in, k);
-    k->next_homes = deadline_in_ms(HOMES_MS);
+    k->due[LOOK_AT_HOMES] = deadline_in_ms(HOMES_MS);
 }
+
+static void (*const chores[CHORES])(struct housekeeper *k) = {
+    [LIST_RUNNERS] = list_runners, [SWEEP] = sweep,
+    [LOOK_AT_HOST] = look_at_host, [TEST_NETWORKS] = test_networks,
+    [TEST_LIMITS] = test_limits,   [LOOK_AT_HOMES] = look_at_homes,
+};
 
 static bool housekeeper_tick(struct housekeeper *k)
 {
     struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
                           {.fd = k->watch_fd, .events = POLLIN}};
-    struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list),
-                                        deadline_min(k->next_network, k->next_host));
-    next = deadline_min(deadline_min(next, k->next_limits), k->next_homes);
+    struct deadline next = DEADLINE_NEVER;
+
+    for (size_t i = 0; i < CHORES; i++)
+        next = deadline_min(next, k->due[i]);
     if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !on_broker_message(k))
@@ -281,22 +296,11 @@ static bool housekeeper_tick(struct housekeeper *k)
     if (p[1].revents) {
         if (!k->engine->ops->watch_drain(k->engine))
             k->watch_fd = -1;
-        k->next_list = deadline_min(k->next_list, deadline_in_ms(SETTLE_MS));
+        k->due[LIST_RUNNERS] = deadline_min(k->due[LIST_RUNNERS], deadline_in_ms(SETTLE_MS));
     }
-    if (deadline_passed(k->next_list))
-        list_runners(k);
-    if (deadline_passed(k->next_sweep) && !k->engine_is_lost)
-        sweep(k);
-    else if (k->engine_is_lost)
-        k->next_sweep = DEADLINE_NEVER; /* list_runners sets it when the engine is back */
-    if (deadline_passed(k->next_host))
-        look_at_host(k);
-    if (deadline_passed(k->next_network))
-        test_networks(k);
-    if (deadline_passed(k->next_limits))
-        test_limits(k);
-    if (deadline_passed(k->next_homes))
-        look_at_homes(k);
+    for (size_t i = 0; i < CHORES; i++)
+        if (deadline_passed(k->due[i]))
+            chores[i](k);
     return true;
 }
 
@@ -304,19 +308,20 @@ static void housekeeper_main(void *ctx, int fd)
 {
     const struct spawner *spawner = ((const struct housekeeper_link *)ctx)->spawner;
     struct err e = ERR_INIT;
-    struct housekeeper k = {.spawner = spawner,
-                            .config = spawner->config,
-                            .root = spawner->root,
-                            .broker_fd = fd,
-                            .watch_fd = -1,
-                            .next_list = deadline_in_ms(0),
-                            .next_sweep = deadline_in_ms(0),
-                            .next_network = DEADLINE_NEVER,
-                            .next_limits = DEADLINE_NEVER,
-                            .next_homes = spawner->config->is_node ? deadline_in_ms(0)
-                                                                   : DEADLINE_NEVER,
-                            .next_host = deadline_in_ms(0),
-                            .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
+    const struct deadline now = deadline_in_ms(0);
+    struct housekeeper k = {
+        .spawner = spawner,
+        .config = spawner->config,
+        .root = spawner->root,
+        .broker_fd = fd,
+        .watch_fd = -1,
+        .due = {[LIST_RUNNERS] = now,
+                [SWEEP] = now,
+                [LOOK_AT_HOST] = now,
+                [TEST_NETWORKS] = DEADLINE_NEVER, /* list_runners finds an image for them */
+                [TEST_LIMITS] = DEADLINE_NEVER,
+                [LOOK_AT_HOMES] = spawner->config->is_node ? now : DEADLINE_NEVER},
+        .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);
     if (!k.engine) {
         log_error("engine: %s", e.text);
@@ -366,10 +371,8 @@ static void network_read(struct runners *runners, const json_t *message)
 static void limits_read(struct runners *runners, const struct broker_config *config,
                         const json_t *message)
 {
-    const char *error = json_get_string(message, "error");
-
     runners->limits_hold = json_get_bool(message, "limits", 0);
-    snprintf(runners->limits_error, sizeof runners->limits_error, "%s", error ? error : "");
+    json_copy_string(message, "error", runners->limits_error, sizeof runners->limits_error);
     if (config->limits_check == LIMITS_REFUSE)
         snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
                  runners->limits_hold ? "" : runners->limits_error);
@@ -378,17 +381,14 @@ static void limits_read(struct runners *runners, const struct broker_config *con
 static void runners_read(struct runners *runners, const struct broker_config *config,
                          const json_t *message)
 {
-    const char *engine_error = json_get_string(message, "engineError");
-    const char *version = json_get_string(message, "version");
     const json_t *list = json_object_get(message, "runners");
 
-    snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
-             engine_error ? engine_error : "");
-    if (!engine_error && config->limits_check == LIMITS_REFUSE && !runners->limits_hold)
+    json_copy_string(message, "engineError", runners->engine_error, sizeof runners->engine_error);
+    if (!*runners->engine_error && config->limits_check == LIMITS_REFUSE && !runners->limits_hold)
         snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
                  *runners->limits_error ? runners->limits_error
                                         : "the engine's limits are being tested");
-    snprintf(runners->facts.version, sizeof runners->facts.version, "%s", version ? version : "");
+    json_copy_string(message, "version", runners->facts.version, sizeof runners->facts.version);
     runners->facts.podman = json_get_bool(message, "podman", 0);
     runners->facts.rootless = json_get_bool(message, "rootless", 0);
     if (list) {
@@ -476,7 +476,7 @@ void housekeeper_link_reap(struct housekeeper_link *k, bool stopping)
 void housekeeper_link_ask_sweep(struct housekeeper_link *k)
 {
     struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:i}", "sweepInMs", 0);
+    json_auto_t *message = json_pack("{s:s}", "do", "sweep");
 
     if (k->helper.fd >= 0 && wire_post(k->helper.fd, message, -1, &e) < 0)
         log_debug("housekeeper: %s", e.text);

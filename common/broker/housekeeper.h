@@ -6,8 +6,8 @@
  *
  * It sends {"runners":[…], "version"} or {"engineError":"why the engine cannot be reached"},
  * {"network": tier, "error":"why no program may have it"}, {"limits":do they hold, "error":"why
- * not"}, and is sent {"sweepInMs":N} when a
- * child has died without cleaning up. It ends with its connection.
+ * not"}, and is sent {"do":"sweep"} when a child has died without cleaning up. It ends with its
+ * connection.
  */
 #pragma once
 

@@ -59,23 +59,12 @@ static int sandbox_take_away(struct prune *p, const char *sandbox_dir,
     return 0;
 }
 
-static int read_name(const struct prune *p, const json_t *head, char out[SANDBOX_NAME_LEN + 1],
-                     struct err *e)
-{
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
-
-    if (!tenant || !conversation)
-        return err_set(e, ERR_INVALID, "tenant or conversation is missing");
-    return sandbox_name(p->spawner->root, tenant, conversation, out, e);
-}
-
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
 {
     const struct sandbox_root *root = p->spawner->root;
     char sandbox_dir[SANDBOX_NAME_LEN + 1], trash[TRASH_NAME_LEN + 1];
 
-    if (read_name(p, head, sandbox_dir, e) < 0)
+    if (sandbox_name_of(root, head, sandbox_dir, e) < 0)
         return NULL;
     bool expired = state_take_expired(root, sandbox_dir) > 0;
     if (sandbox_take_away(p, sandbox_dir, trash, e) < 0) {
@@ -114,13 +103,14 @@ int prune_replace(struct prune *p, const char *sandbox_dir, const char *staged, 
 
 int prune_exchange(struct prune *p, const json_t *head, struct err *e)
 {
+    const struct sandbox_root *root = p->spawner->root;
     const char *staged = json_get_string(head, "staged");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
 
-    if (read_name(p, head, sandbox_dir, e) < 0 ||
+    if (sandbox_name_of(root, head, sandbox_dir, e) < 0 ||
         exchange(p, sandbox_dir, staged ? staged : "", e) < 0)
         return -1;
-    unsaved_note(p->spawner->root, sandbox_dir);
+    unsaved_note(root, sandbox_dir);
     return 0;
 }
 

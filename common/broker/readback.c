@@ -87,8 +87,6 @@ static void run_asking(void *ctx, int fd)
 static bool name_of(const struct readback *r, const json_t *head, char out[SANDBOX_NAME_LEN + 1])
 {
     const struct sandbox_root *root = r->spawner->root;
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
     const char *uri = json_get_string(head, "uri"), *subject = json_get_string(head, "subject");
     AUTO_FILE_URL struct file_url url = {.path = NULL};
     struct err why = ERR_INIT;
@@ -97,7 +95,7 @@ static bool name_of(const struct readback *r, const json_t *head, char out[SANDB
     case OP_FILES_NONE:
         return false;
     case OP_FILES_NAMED:
-        return tenant && conversation && sandbox_name(root, tenant, conversation, out, &why) == 0;
+        return sandbox_name_of(root, head, out, &why) == 0;
     case OP_FILES_URL:
         if (!uri || file_url_parse(uri, root->url_ttl_s > 0, &url, &why) < 0 ||
             file_url_check(&root->file_keys, &url, clock_unix_s(), &why) < 0)

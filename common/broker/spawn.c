@@ -111,22 +111,19 @@ static struct child *row_new(const struct spawner *s, enum child_kind kind,
 struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, const char *run_id,
                               const json_t *from)
 {
-    const char *conversation = json_get_string(from, "conversationId");
-    const char *tenant = json_get_string(from, "tenant");
-    const char *language = json_get_string(from, "language");
     const char *call = json_get_string(from, "call");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct err e = ERR_INIT;
 
-    if (!run_id || !run_id_ok(run_id) || !tenant || !conversation ||
-        sandbox_name(s->root, tenant, conversation, sandbox_dir, &e) < 0)
+    if (!run_id || !run_id_ok(run_id) || sandbox_name_of(s->root, from, sandbox_dir, &e) < 0)
         return NULL;
     struct child *child = children_add(s->children, kind);
     memcpy(child->run_id, run_id, sizeof child->run_id);
     memcpy(child->container_id, run_id, sizeof child->container_id);
     memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
-    snprintf(child->language, sizeof child->language, "%s", language ? language : "");
-    child_set_owner(child, tenant, conversation);
+    json_copy_string(from, "language", child->language, sizeof child->language);
+    child_set_owner(child, json_get_string(from, "tenant"),
+                    json_get_string(from, "conversationId"));
     child->claimed = kind == CHILD_SUPERVISOR;
     child->session = json_get_bool(from, "session", 0) ||
                      (call && strcmp(call, op_name(OP_SESSION)) == 0);

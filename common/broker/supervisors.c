@@ -124,14 +124,11 @@ void supervisors_catch_up(struct broker *b)
 
 static struct child *find_session(struct broker *b, const json_t *head)
 {
-    const char *tenant = json_get_string(head, "tenant");
-    const char *conversation = json_get_string(head, "conversationId");
     const char *language = json_get_string(head, "language");
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct err e = ERR_INIT;
 
-    if (!tenant || !conversation || !language ||
-        sandbox_name(&b->root, tenant, conversation, sandbox_dir, &e) < 0)
+    if (!language || sandbox_name_of(&b->root, head, sandbox_dir, &e) < 0)
         return NULL;
     return children_find_session(b->children, sandbox_dir, language);
 }

@@ -219,31 +219,40 @@ static json_t *list(struct docker *d, const char *instance, int timeout_ms, stru
     return containers;
 }
 
+struct own_container {
+    const char *id, *run_id; /* borrowed from the list */
+    int64_t deadline;
+};
+
+/* The next of this instance's in the list, from *at on; false: there is none. */
+static bool next_own(const json_t *containers, const char *instance, size_t *at,
+                     struct own_container *out)
+{
+    for (const json_t *item; (item = json_array_get(containers, *at));) {
+        ++*at;
+        out->id = json_get_string(item, "Id");
+        if (container_id_ok(out->id) && reap_read(item, instance, &out->run_id, &out->deadline))
+            return true;
+    }
+    return false;
+}
+
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
-                size_t *seen, struct err *e)
+                struct err *e)
 {
     struct docker *d = (struct docker *)engine;
     json_auto_t *containers = list(d, instance, DOCKER_QUESTION_MS, e);
     int removed = 0, failed = 0;
-    size_t i;
-    const json_t *item;
+    size_t at = 0;
 
-    *seen = 0;
     if (!containers)
         return -1;
-    json_array_foreach(containers, i, item)
-    {
-        const char *id = json_get_string(item, "Id"), *run_id;
-        int64_t deadline;
-
-        if (!container_id_ok(id) || !reap_read(item, instance, &run_id, &deadline))
-            continue;
-        ++*seen;
-        if (!orphan(ctx, run_id, deadline))
+    for (struct own_container own; next_own(containers, instance, &at, &own);) {
+        if (!orphan(ctx, own.run_id, own.deadline))
             continue;
         /* One that cannot be removed must not keep the others alive. */
-        int gone = docker_remove(d, id, e);
+        int gone = docker_remove(d, own.id, e);
         failed += gone < 0;
         removed += gone > 0;
     }
@@ -255,22 +264,15 @@ int docker_memory(struct engine *engine, const char *instance,
                   struct err *e)
 {
     json_auto_t *containers = list((struct docker *)engine, instance, MEMORY_MS, e);
-    size_t i;
-    const json_t *item;
+    size_t at = 0;
+    uint64_t bytes;
 
     if (!containers)
         return -1;
-    json_array_foreach(containers, i, item)
-    {
-        const char *id = json_get_string(item, "Id"), *run_id;
-        int64_t deadline;
-        uint64_t bytes;
-
-        if (!container_id_ok(id) || !reap_read(item, instance, &run_id, &deadline))
-            continue;
-        AUTO_FD int fd = cgroup_open(CGROUP_ROOT, CGROUP_MEMORY, id);
+    for (struct own_container own; next_own(containers, instance, &at, &own);) {
+        AUTO_FD int fd = cgroup_open(CGROUP_ROOT, CGROUP_MEMORY, own.id);
         if (fd >= 0 && cgroup_read(fd, CGROUP_MEMORY, &bytes))
-            tell(ctx, run_id, bytes);
+            tell(ctx, own.run_id, bytes);
     }
     return 0;
 }

@@ -122,7 +122,7 @@ short docker_waits(struct engine *engine);
 int docker_pause(struct engine *engine, bool pause, struct err *e);
 int docker_reap(struct engine *engine, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
-                size_t *seen, struct err *e);
+                struct err *e);
 int docker_memory(struct engine *engine, const char *instance,
                   void (*tell)(void *ctx, const char *run_id, uint64_t bytes), void *ctx,
                   struct err *e);

@@ -229,11 +229,10 @@ struct engine_ops {
     int (*pause)(struct engine *, bool pause, struct err *);
     /* Lists runner images in the repositories of allow. */
     int (*runners)(struct engine *, const char *allow, struct engine_runners *out, struct err *);
-    /* Removes those of the instance's containers that orphan names. Returns how many, or -1; *seen
-     * is how many there were. */
+    /* Removes those of the instance's containers that orphan names. Returns how many, or -1. */
     int (*reap)(struct engine *, const char *instance,
                 bool (*orphan)(void *ctx, const char *run_id, int64_t deadline_unix), void *ctx,
-                size_t *seen, struct err *);
+                struct err *);
     /* Tells of each of the instance's containers how much memory the kernel charges to it, as far
      * as that can be seen from here; run_id as for reap. */
     int (*memory)(struct engine *, const char *instance,

@@ -214,5 +214,15 @@ void reply_send(int take_fd, json_t *take_reply)
 
 void reply_send_error(int take_fd, const struct err *why)
 {
-    reply_send(take_fd, wire_error_new(why));
+    reply_send_refusal(take_fd, why, 0);
+}
+
+void reply_send_refusal(int take_fd, const struct err *why, int64_t retry_ms)
+{
+    json_t *reply = wire_error_new(why);
+
+    if (retry_ms > 0)
+        json_object_set_new(json_object_get(reply, "error"), "retryAfterMs",
+                            json_integer(retry_ms));
+    reply_send(take_fd, reply);
 }

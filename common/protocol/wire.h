@@ -113,3 +113,5 @@ int wire_error_take(const json_t *error, struct err *e);
  * caller that has left is logged. */
 void reply_send(int take_fd, json_t *take_reply);
 void reply_send_error(int take_fd, const struct err *why);
+/* The same, and after how long it can be tried again; 0: not by waiting. */
+void reply_send_refusal(int take_fd, const struct err *why, int64_t retry_ms);

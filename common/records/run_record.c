@@ -270,9 +270,8 @@ int run_record_look(int runs_fd, const char *name, struct run_record *out,
     if (dir < 0)
         return -1;
     json_auto_t *head = read_result_head(dir, &text, false, &rest);
-    const char *status = json_get_string(head, "status");
     out->ended = json_get_integer(head, "endedAt", 0);
-    snprintf(out_status, RUN_STATUS_MAX, "%s", status ? status : "");
+    json_copy_string(head, "status", out_status, RUN_STATUS_MAX);
     return 0;
 }
 

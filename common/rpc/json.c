@@ -5,6 +5,7 @@
 #include "common/base/utf8.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Texts of our own: the library's quote what the client sent. */
@@ -111,6 +112,13 @@ const char *json_get_string(const json_t *object, const char *name)
     const json_t *value = json_object_get(object, name);
     const char *s = json_string_value(value);
     return s && strlen(s) == json_string_length(value) ? s : NULL;
+}
+
+void json_copy_string(const json_t *object, const char *name, char *out, size_t size)
+{
+    const char *s = json_get_string(object, name);
+
+    snprintf(out, size, "%s", s ? s : "");
 }
 
 json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback)

@@ -36,6 +36,8 @@ json_t *json_from_bytes(const char *data, size_t len);
  * taken for the whole.
  */
 const char *json_get_string(const json_t *object, const char *name);
+/* Copies it, cut to size with its NUL; "" when absent. */
+void json_copy_string(const json_t *object, const char *name, char *out, size_t size);
 json_int_t json_get_integer(const json_t *object, const char *name, json_int_t fallback);
 int json_get_bool(const json_t *object, const char *name, int fallback);
 

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
+#include "common/rpc/json.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/owner.h"
 #include "common/sandbox/files/staging.h"
@@ -76,6 +77,17 @@ int sandbox_name(const struct sandbox_root *root, const char *tenant, const char
         return -1;
     crypto_hex(mac, sizeof(mac), out);
     return 0;
+}
+
+int sandbox_name_of(const struct sandbox_root *root, const json_t *head,
+                    char out[SANDBOX_NAME_LEN + 1], struct err *e)
+{
+    const char *tenant = json_get_string(head, "tenant");
+    const char *conversation = json_get_string(head, "conversationId");
+
+    if (!tenant || !conversation)
+        return err_set(e, ERR_INVALID, "tenant or conversation is missing");
+    return sandbox_name(root, tenant, conversation, out, e);
 }
 
 /* LOCK_SH marks the directory as in use for the server's other processes. Without locks in the file

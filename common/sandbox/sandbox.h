@@ -7,6 +7,7 @@
 
 #include "common/sandbox/sandbox_root.h"
 
+#include <jansson.h>
 #include <sys/stat.h>
 
 #define SANDBOX_ID_MAX 256 /* bytes of a conversation id */
@@ -54,6 +55,9 @@ bool sandbox_text_ok(const char *s, size_t len);
  */
 int sandbox_name(const struct sandbox_root *root, const char *tenant, const char *conversation,
                  char out[SANDBOX_NAME_LEN + 1], struct err *e);
+/* The same of the members "tenant" and "conversationId"; ERR_INVALID when one is missing. */
+int sandbox_name_of(const struct sandbox_root *root, const json_t *head,
+                    char out[SANDBOX_NAME_LEN + 1], struct err *e);
 
 /*
  * The sandbox of a conversation, created when absent. While a process of the server has it open,

@@ -156,12 +156,7 @@ void waiter_answer_with_fds(struct waiter *r, const json_t *message, struct fds 
 
 void waiter_refuse(int fd, const struct err *problem)
 {
-    json_t *message = wire_error_new(problem);
-
-    if (problem->kind == ERR_BUSY)
-        json_object_set_new(json_object_get(message, "error"), "retryAfterMs",
-                            json_integer(BUSY_RETRY_MS));
-    reply_send(fd, message);
+    reply_send_refusal(fd, problem, problem->kind == ERR_BUSY ? BUSY_RETRY_MS : 0);
 }
 
 /* ---- output ---- */

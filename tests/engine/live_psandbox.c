@@ -257,12 +257,11 @@ static void one_that_is_removed_by_hand_is_lost(void)
     struct engine_event event;
     struct staying s;
     struct err e = ERR_INIT;
-    size_t seen;
     uint32_t id;
 
     begin(&s, BASH);
     CHECK(sh(&s, "true") == 0);
-    CHECK(other->ops->reap(other, instance, everything, NULL, &seen, &e) == 1);
+    CHECK(other->ops->reap(other, instance, everything, NULL, &e) == 1);
     CHECK(next(&s, &event) == -1 && s.l.e.kind == ERR_LOST);
     printf("  %s\n", s.l.e.text);
     s.engine->ops->finish(s.engine);

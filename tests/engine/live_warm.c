@@ -122,10 +122,9 @@ static void one_that_is_removed_by_hand_is_lost_at_once(void)
         struct engine *engine = connect_engine(), *other = connect_engine();
         struct live_run l = live(BASH, "echo hi");
         struct err e = ERR_INIT;
-        size_t seen;
 
         CHECK(start(engine, &l, NULL) == 0);
-        CHECK(other->ops->reap(other, instance, everything, NULL, &seen, &e) == 1);
+        CHECK(other->ops->reap(other, instance, everything, NULL, &e) == 1);
         other->ops->free(other);
         if (with_look)
             CHECK(look_until(engine, ENGINE_TIER_PRELOADED, &l.e) == -1);
@@ -188,7 +187,6 @@ static void one_whose_owner_ended_ends_too(void)
     struct docker_http *h = docker_http_new(&address, &e);
     struct deadline d = deadline_in_ms(10000);
     struct engine *engine;
-    size_t seen;
     bool runs = true;
     pid_t pid;
 
@@ -208,7 +206,7 @@ static void one_whose_owner_ended_ends_too(void)
     CHECK(!runs);
     docker_http_free(h);
     engine = connect_engine();
-    CHECK(engine->ops->reap(engine, instance, everything, NULL, &seen, &e) >= 0);
+    CHECK(engine->ops->reap(engine, instance, everything, NULL, &e) >= 0);
     stop(engine, &l);
 }
 

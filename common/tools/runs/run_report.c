@@ -235,13 +235,12 @@ static int64_t unix_ms(const json_t *result, const char *name)
 /* Sets all members but the outcome. */
 static void task_fill(const json_t *result, struct mcp_task *t)
 {
-    const char *id = json_get_string(result, "runId");
     int64_t now = clock_unix_s() * 1000;
     int64_t created = unix_ms(result, "createdAt");
     int64_t ended = unix_ms(result, "endedAt");
     int64_t expires = unix_ms(result, "expiresAt");
 
-    snprintf(t->id, sizeof t->id, "%s", id ? id : "");
+    json_copy_string(result, "runId", t->id, sizeof t->id);
     t->status = task_status(result);
     t->created_ms = created > 0 ? created : now;
     t->updated_ms = ended > 0 ? ended : now;

@@ -206,9 +206,12 @@ static void a_podman_says_whether_it_is_rootless(void **state)
     }
 }
 
+static int asked; /* how often */
+
 static bool passed(void *ctx, const char *run_id, int64_t deadline)
 {
     (void)run_id;
+    asked++;
     return deadline <= *(const int64_t *)ctx;
 }
 
@@ -218,7 +221,6 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     struct err e = ERR_INIT;
     struct engine *engine = docker_engine_new(&address, &e);
     struct engine_runners found;
-    size_t seen;
 
     (void)state;
     assert_non_null(engine);
@@ -227,7 +229,7 @@ static void an_engine_that_is_down_is_said_at_once(void **state)
     assert_non_null(strstr(e.text, "/nowhere/at/all.sock cannot be reached: No such file"));
     assert_int_equal(engine->ops->start(engine, &spec1, NULL, deadline_in_ms(1000), &e), -1);
     assert_int_equal(e.kind, ERR_UNAVAILABLE);
-    assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &seen, &e), -1);
+    assert_int_equal(engine->ops->reap(engine, "t", passed, NULL, &e), -1);
     assert_int_equal(engine->ops->watch(engine, &e), -1);
     assert_false(engine->ops->watch_drain(engine));
     engine->ops->free(engine);
@@ -274,11 +276,11 @@ static void only_own_containers_are_reaped(void **state)
     struct engine *engine = connect_to(f);
     struct err e = ERR_INIT;
     int64_t now = 10;
-    size_t seen;
 
     (void)state;
-    assert_int_equal(engine->ops->reap(engine, "a b", passed, &now, &seen, &e), 1);
-    assert_int_equal(seen, 2);
+    asked = 0;
+    assert_int_equal(engine->ops->reap(engine, "a b", passed, &now, &e), 1);
+    assert_int_equal(asked, 2);
     assert_int_equal(count(fake_engine_log(f), "DELETE"), 1);
     engine->ops->free(engine);
     fake_engine_stop(f);

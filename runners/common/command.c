@@ -73,25 +73,20 @@ static bool items_take(struct items *w, char *item)
     }
 }
 
-static void items_clear(struct items *w)
+/* Takes the command's text apart. */
+static bool items_parse(struct command *c, size_t len)
 {
-    free(w->args);
-    free(w->env);
-}
-
-/* Takes the command's items apart. */
-static bool items_parse(struct items *w, const struct command *c)
-{
+    struct items *w = &c->items;
     size_t n = 0;
 
-    for (size_t i = 0; i < c->items_len; i++)
-        n += c->items[i] == '\0';
+    for (size_t i = 0; i < len; i++)
+        n += c->text[i] == '\0';
     *w = (struct items){.args = calloc(n + 1, sizeof(*w->args)),
                         .env = calloc(n + 1, sizeof(*w->env))};
-    if (!w->args || !w->env || (c->items_len > 0 && c->items[c->items_len - 1] != '\0'))
+    if (!w->args || !w->env || (len > 0 && c->text[len - 1] != '\0'))
         return false;
-    for (size_t at = 0; at < c->items_len; at += strlen(c->items + at) + 1) {
-        if (!items_take(w, c->items + at))
+    for (size_t at = 0; at < len; at += strlen(c->text + at) + 1) {
+        if (!items_take(w, c->text + at))
             return false;
     }
     return c->run || w->n_args > 0;
@@ -120,14 +115,18 @@ static void command_begin(struct command *c, const struct child *child)
         close(c->input.fd);
     if (c->input.fill_fd > 0)
         close(c->input.fill_fd);
-    free(c->items);
+    free(c->text);
+    free(c->items.args);
+    free(c->items.env);
     c->input = (struct input){0};
-    c->items = NULL;
+    c->text = NULL;
+    c->items = (struct items){0};
 }
 
 /* Starts it in a process of its own. */
-static void command_spawn(struct command *c, const struct options *o, const struct items *w)
+static void command_spawn(struct command *c, const struct options *o)
 {
+    const struct items *w = &c->items;
     char **argv = c->run ? argv_new(o->command, NULL, w->args, w->n_args) : w->args;
     struct child_plan plan = {.argv = argv,
                               .env = w->env,
@@ -156,33 +155,16 @@ static void command_spawn(struct command *c, const struct options *o, const stru
 }
 
 /* Gives it to the warm interpreter, or to a new one. */
-static void command_hand_over(struct command *c, const struct options *o, const struct items *w)
+static void command_hand_over(struct command *c, const struct options *o)
 {
-    if (c->run && warm_offer(w, c->input.fd))
+    if (c->run && warm_offer(&c->items, c->input.fd))
         c->state = COMMAND_OFFERED;
     else
-        command_spawn(c, o, w);
-}
-
-/* Goes on with what it was told to start. */
-static void command_resume(struct command *c, const struct options *o,
-                           void (*how)(struct command *, const struct options *,
-                                       const struct items *))
-{
-    struct items w;
-
-    if (items_parse(&w, c)) {
-        how(c, o, &w);
-    } else {
-        command_fail(c, "starting it");
-        command_begin(c, NULL);
-    }
-    items_clear(&w);
+        command_spawn(c, o);
 }
 
 bool command_start(struct command *c, const struct options *o, const char *items, size_t len)
 {
-    struct items w;
     bool good;
 
     for (int of = 0; of < STREAM_N; of++)
@@ -190,25 +172,23 @@ bool command_start(struct command *c, const struct options *o, const char *items
     if (c->code_fd > 0)
         close(c->code_fd);
     command_fill(c, "", 0);
-    c->items = malloc(len + 1);
-    if (!c->items)
+    c->text = malloc(len + 1);
+    if (!c->text)
         return false;
-    memcpy(c->items, items, len);
-    c->items_len = len;
-    good = items_parse(&w, c);
-    c->hard_at_ms = w.timeout_ms ? clock_ms() + (int64_t)w.timeout_ms : 0;
+    memcpy(c->text, items, len);
+    good = items_parse(c, len);
+    c->hard_at_ms = c->items.timeout_ms ? clock_ms() + (int64_t)c->items.timeout_ms : 0;
     c->ooms = report_oom_kills();
     c->peak = report_peak_memory();
     c->used_us = report_children_us();
     if (c->why[0]) {
         command_begin(c, NULL);
-    } else if (good && c->run && warm_demand(&w, c->input.fd)) {
+    } else if (good && c->run && warm_demand(&c->items, c->input.fd)) {
         c->state = COMMAND_LOADS;
         command_tell(c, 'L', "begun");
     } else if (good) {
-        command_hand_over(c, o, &w);
+        command_hand_over(c, o);
     }
-    items_clear(&w);
     return good;
 }
 
@@ -221,7 +201,7 @@ void command_hold(struct command *c)
 void command_go(struct command *c, const struct options *o)
 {
     if (c->state == COMMAND_HELD)
-        command_resume(c, o, command_hand_over);
+        command_hand_over(c, o);
 }
 
 void command_taken(struct command *c)
@@ -238,7 +218,7 @@ void command_taken(struct command *c)
 void command_refused(struct command *c, const struct options *o)
 {
     warm_discard();
-    command_resume(c, o, command_spawn);
+    command_spawn(c, o);
 }
 
 /* It is killed before anything has got it. */

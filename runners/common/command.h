@@ -34,10 +34,10 @@ struct command {
     bool run;           /* code has come for it */
     int code_fd;        /* while FILLING: of SCRIPT; 0: not opened */
     struct input input; /* until it is started; all zero: not opened yet */
-    char *items;        /* until it is started: what it was told to start, and its length */
-    size_t items_len;
-    char news_tag;    /* of a run's next frame, 'L' or 'S', */
-    const char *news; /* and what it says; NULL: nothing is to be told */
+    char *text;         /* until it is started: what it was told to start, */
+    struct items items; /* taken apart */
+    char news_tag;      /* of a run's next frame, 'L' or 'S', */
+    const char *news;   /* and what it says; NULL: nothing is to be told */
     pid_t pid;
     struct stream streams[STREAM_N];
     bool control_waits; /* until the others' due is sent, which was printed before it */

@@ -6,28 +6,33 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* The container's memory as the kernel shows it inside; the first file that exists counts. */
-static const char *const peak_files[] = {
-    "/sys/fs/cgroup/memory.peak",                      /* v2, since Linux 5.19 */
-    "/sys/fs/cgroup/memory/memory.max_usage_in_bytes", /* v1 */
+/* Where the kernel shows inside of the container what it counts: version 2 of control groups, and
+ * version 1. */
+#define VERSIONS 2
+
+static const char *const peak_files[VERSIONS] = {
+    "/sys/fs/cgroup/memory.peak", /* since Linux 5.19 */
+    "/sys/fs/cgroup/memory/memory.max_usage_in_bytes",
 };
-static const char *const event_files[] = {
-    "/sys/fs/cgroup/memory.events",             /* v2 */
-    "/sys/fs/cgroup/memory/memory.oom_control", /* v1 */
+static const char *const event_files[VERSIONS] = {
+    "/sys/fs/cgroup/memory.events",
+    "/sys/fs/cgroup/memory/memory.oom_control",
+};
+static const char *const used_files[VERSIONS] = {
+    "/sys/fs/cgroup/memory.stat",
+    "/sys/fs/cgroup/memory/memory.stat",
+};
+static const char *const quota_files[VERSIONS] = {
+    "/sys/fs/cgroup/cpu.max",
+    "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
 };
 
-/* What its processes have for themselves: the page cache can be dropped. */
-static const struct {
-    const char *path, *key;
-} used_files[] = {
-    {"/sys/fs/cgroup/memory.stat", "anon"},       /* v2 */
-    {"/sys/fs/cgroup/memory/memory.stat", "rss"}, /* v1 */
-};
-
-static const char *const quota_files[] = {
-    "/sys/fs/cgroup/cpu.max",              /* v2 */
-    "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", /* v1 */
-};
+/* The first file that exists; text is "" when there is none. */
+static void read_first(const char *const paths[VERSIONS], char *text, size_t size)
+{
+    if (!read_text(paths[0], text, size) && !read_text(paths[1], text, size))
+        text[0] = '\0';
+}
 
 /* The number behind "key " at the start of a line. */
 static uint64_t field(const char *text, const char *key)
@@ -47,43 +52,32 @@ uint64_t report_peak_memory(void)
 {
     char text[64];
 
-    for (size_t i = 0; i < sizeof(peak_files) / sizeof(peak_files[0]); i++) {
-        if (read_text(peak_files[i], text, sizeof(text)) && digits(text) > 0)
-            return digits(text);
-    }
-    return 0;
+    read_first(peak_files, text, sizeof(text));
+    return digits(text);
 }
 
 void report_quota(char *text, size_t size)
 {
-    text[0] = '\0';
-    for (size_t i = 0; i < sizeof(quota_files) / sizeof(quota_files[0]); i++) {
-        if (read_text(quota_files[i], text, size))
-            return;
-    }
+    read_first(quota_files, text, size);
 }
 
 uint64_t report_oom_kills(void)
 {
     char text[1024];
 
-    for (size_t i = 0; i < sizeof(event_files) / sizeof(event_files[0]); i++) {
-        if (read_text(event_files[i], text, sizeof(text)))
-            return field(text, "oom_kill");
-    }
-    return 0;
+    read_first(event_files, text, sizeof(text));
+    return field(text, "oom_kill");
 }
 
-/* With files in memory if those are asked for. */
+/* What its processes have for themselves: the page cache can be dropped. With files in memory if
+ * those are asked for. */
 static uint64_t memory_used(bool files)
 {
     char text[1024];
 
-    for (size_t i = 0; i < sizeof(used_files) / sizeof(used_files[0]); i++) {
-        if (read_text(used_files[i].path, text, sizeof(text)))
-            return field(text, used_files[i].key) + (files ? field(text, "shmem") : 0);
-    }
-    return 0;
+    read_first(used_files, text, sizeof(text));
+    /* Each version has one of the first two. */
+    return field(text, "anon") + field(text, "rss") + (files ? field(text, "shmem") : 0);
 }
 
 uint64_t report_memory(void)

@@ -115,7 +115,7 @@ static void count_run(const struct awaited_run *run, const json_t *result, const
     metrics_observe(METRIC_TOTAL, now - run->came_ms + queue_ms);
 }
 
-void awaited_run_log(const struct awaited_run *run)
+static void log_end(const struct awaited_run *run)
 {
     const json_t *result = json_object_get(run->reply, "result");
     const char *error = json_get_string(json_object_get(run->reply, "error"), "kind");
@@ -162,7 +162,7 @@ static void add_keep_state(const struct awaited_run *run, json_t *result)
         json_object_set_new(result, "notKept", json_string(run->keep_error.text));
 }
 
-void awaited_run_record_end(struct awaited_run *run)
+static void record_end(struct awaited_run *run)
 {
     const struct supervisor_start *start = run->in->start;
     struct err e = ERR_INIT;
@@ -354,19 +354,7 @@ json_t *awaited_run_result(struct awaited_run *run, const struct snapshot *after
     return result;
 }
 
-void awaited_run_end(struct awaited_run *run, json_t *take_reply)
-{
-    json_t *result = json_object_get(take_reply, "result");
-
-    run->record.ended = clock_unix_s();
-    if (result && run->options.keep_over > 0 && output_total(run->output) > run->options.keep_over)
-        awaited_run_keep(run);
-    if (result)
-        add_keep_state(run, result);
-    run->reply = take_reply;
-}
-
-void awaited_run_answer(struct awaited_run *run)
+static void answer_all(struct awaited_run *run)
 {
     for (size_t i = 0; i < run->in->waiters.n; i++) {
         struct waiter *r = run->in->waiters.items[i];
@@ -377,4 +365,19 @@ void awaited_run_answer(struct awaited_run *run)
         answer_reply(run, r);
     }
     fds_clear(&run->open_files);
+}
+
+void awaited_run_end(struct awaited_run *run, json_t *take_reply)
+{
+    json_t *result = json_object_get(take_reply, "result");
+
+    run->record.ended = clock_unix_s();
+    if (result && run->options.keep_over > 0 && output_total(run->output) > run->options.keep_over)
+        awaited_run_keep(run);
+    if (result)
+        add_keep_state(run, result);
+    run->reply = take_reply;
+    record_end(run); /* it is listed as over from now on */
+    answer_all(run);
+    log_end(run);
 }

@@ -59,8 +59,6 @@ struct awaited_run_plan {
 /* Its id and options are set. From now on it is waited for: takes its lock, too. */
 void awaited_run_begin(struct awaited_run *run, struct container *in,
                        const struct awaited_run_plan *plan);
-/* The line of the log about its end, when there is a reply. */
-void awaited_run_log(const struct awaited_run *run);
 /* Frees what it holds. Waiters that have no answer yet are detached from it. */
 void awaited_run_clear(struct awaited_run *run);
 
@@ -87,9 +85,6 @@ void awaited_run_set_outcome(struct awaited_run *run, const struct engine_outcom
 void awaited_run_set_nothing_ran(struct awaited_run *run);
 /* The result; after: the files. New reference. */
 json_t *awaited_run_result(struct awaited_run *run, const struct snapshot *after);
-/* It is over, with this last message ({"result"} or {"error"}). */
+/* It is over, with this last message ({"result"} or {"error"}): which is stored, if the run is
+ * kept; then sent to everyone, and counted and logged. */
 void awaited_run_end(struct awaited_run *run, json_t *take_reply);
-/* Sends that to everyone. */
-void awaited_run_answer(struct awaited_run *run);
-/* Stores the result of a run that is kept. */
-void awaited_run_record_end(struct awaited_run *run);

@@ -71,7 +71,7 @@ void call_remove(struct supervisor *s, struct call *call)
     while (s->calls[at] != call)
         at++;
     memmove(&s->calls[at], &s->calls[at + 1], (s->n_calls - at - 1) * sizeof *s->calls);
-    s->n_calls--;
+    s->calls[--s->n_calls] = NULL;
     if (s->session.cell == call)
         s->session.cell = NULL;
     if (runs)
@@ -91,14 +91,10 @@ void call_answer(struct supervisor *s, struct call *call, json_t *take_reply)
         s->ran_ms += call->run.began_ms > 0 ? clock_mono_ms() - call->run.began_ms : 0;
         tell_runs(s, call);
     }
-    if (call->run.output) {
+    if (call->run.output)
         awaited_run_end(&call->run, json_incref(reply)); /* which takes it */
-        awaited_run_record_end(&call->run);              /* it is listed as over from now on */
-        awaited_run_answer(&call->run);
-        awaited_run_log(&call->run);
-    } else if (call->waiter) {
+    else if (call->waiter)
         waiter_answer(call->waiter, reply);
-    }
     if (call->run.output && call->row->op == OP_RUN)
         call->phase = CALL_OVER;
     else

@@ -281,8 +281,10 @@ void warm_on_tier(struct supervisor *s, const struct engine_wait *wait)
 
 void pool_container_on_gone(struct supervisor *s, const struct err *e)
 {
-    if (s->n_calls > 0 && s->calls[0]->run.began_ms) {
-        s->calls[0]->lost = *e;
+    struct call *run = s->calls[0];
+
+    if (run && run->run.began_ms) {
+        run->lost = *e;
     } else if (!s->wiping) {
         log_info("a warm container is gone: %s", e->text);
     } else {

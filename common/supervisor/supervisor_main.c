@@ -14,6 +14,7 @@
 static void on_end(void *owner, const json_t *no_members, int no_connection)
 {
     struct supervisor *s = owner;
+    struct call *run = s->calls[0];
 
     (void)no_members;
     (void)no_connection;
@@ -21,8 +22,8 @@ static void on_end(void *owner, const json_t *no_members, int no_connection)
         s->ending = true;
         return;
     }
-    if (s->n_calls > 0 && s->calls[0]->phase < CALL_AFTER)
-        call_kill(s, s->calls[0], KILLED_BY_CANCEL);
+    if (run && run->phase < CALL_AFTER)
+        call_kill(s, run, KILLED_BY_CANCEL);
     s->base.stop = true;
 }
 
@@ -30,13 +31,14 @@ static void on_end(void *owner, const json_t *no_members, int no_connection)
 static bool on_lost(void *owner)
 {
     struct supervisor *s = owner;
+    const struct call *run = s->calls[0];
 
     if (s->base.start->psandbox) {
         s->orphan = deadline_in_ms(PSANDBOX_ORPHAN_MS);
         return !s->ending && !s->base.stop;
     }
-    if (s->n_calls > 0 && s->calls[0]->run.output)
-        return !s->calls[0]->run.reply;
+    if (run && run->run.output)
+        return !run->run.reply;
     s->base.stop = true;
     return false;
 }

@@ -204,7 +204,7 @@ static json_t *run_result(struct supervisor *s, struct call *run, struct err *e)
 
 struct call *run_ready(const struct supervisor *s)
 {
-    struct call *run = s->n_calls > 0 ? s->calls[0] : NULL;
+    struct call *run = s->calls[0];
 
     return run && run->row->op == OP_RUN && run->phase == CALL_BEFORE && !s->wiping ? run : NULL;
 }
@@ -268,7 +268,7 @@ static void run_forget(struct supervisor *s, struct call *run)
 void pool_container_on_next(void *owner, const json_t *message, int no_connection)
 {
     struct supervisor *s = owner;
-    struct call *run = s->n_calls > 0 ? s->calls[0] : NULL;
+    struct call *run = s->calls[0];
     const bool used = run && run->run.began_ms != 0;
     struct err e = ERR_INIT;
 
@@ -323,14 +323,14 @@ void pool_container_end(struct supervisor *s)
     struct err e = ERR_INIT;
 
     err_set(&e, ERR_BUSY, "the server is stopping; the program has not begun");
-    if (s->n_calls > 0 && s->calls[0]->phase == CALL_QUEUED)
+    if (s->calls[0] && s->calls[0]->phase == CALL_QUEUED)
         call_refuse(s, s->calls[0], &e);
     container_drain(&s->base);
-    if (s->n_calls > 0)
+    if (s->calls[0])
         linger(s);
     container_finish(&s->base);
     s->base.stop = true;
     channel_close(&s->base.channel);
     container_drain(&s->base);
-    run_forget(s, s->n_calls > 0 ? s->calls[0] : NULL);
+    run_forget(s, s->calls[0]);
 }

@@ -94,11 +94,11 @@ struct psandbox_session {
 };
 
 struct supervisor {
-    struct container base;    /* first; it stops: it ends now */
-    struct container_use use; /* whom the container serves, or may */
-    struct sandbox sandbox;   /* of the run; of the persistent sandbox */
-    struct call *calls[CALLS_MAX];
-    size_t n_calls; /* of a container of the pool: one at most, a run */
+    struct container base;         /* first; it stops: it ends now */
+    struct container_use use;      /* whom the container serves, or may */
+    struct sandbox sandbox;        /* of the run; of the persistent sandbox */
+    struct call *calls[CALLS_MAX]; /* n_calls, then NULL; of a container of the pool: a run */
+    size_t n_calls;
 
     /* Of a container of the pool. */
     struct engine_wait wait;  /* how far it is while no program runs */

@@ -76,19 +76,19 @@ static int check_image(const struct spawner *s, const char *image, struct err *e
 static int psandbox_start_new(const struct spawner *s, int fd, const json_t *head,
                               const struct want *want, struct err *e)
 {
-    struct supervisor_spawn spawn = {
-        .call = {.head = head, .connection = fd, .sandbox_dir = want->sandbox_dir},
-        .network = wire_network(head) != NETWORK_NONE};
+    struct supervisor_start wanted = {
+        .call = {.head = head, .connection = fd, .sandbox_dir = want->sandbox_dir}};
     struct child *child = NULL;
 
     if (check_room(s, want->tenant, e) < 0 || (want->image && check_image(s, want->image, e) < 0))
         return -1;
-    if (want->language && !(spawn.runner = runners_find(s->runners, want->language, e)))
+    if (want->language && !(wanted.runner = runners_find(s->runners, want->language, e)))
         return -1;
-    child = spawn_supervisor(s, CHILD_PSANDBOX, &spawn, e);
+    child = spawn_supervisor(s, CHILD_PSANDBOX, &wanted, e);
     if (!child)
         return -1;
     child_set_owner(child, want->tenant, want->conversation);
+    child->network = wire_network(head) != NETWORK_NONE;
     child->session = want->session;
     child->n_handed = want->session;
     return 0;

@@ -11,7 +11,6 @@
 #include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
-#include "common/supervisor/supervisor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,20 +90,20 @@ static int make_channel(int *out_ours, int *out_theirs, struct err *e)
 /* ---- supervisors ---- */
 
 static struct child *row_new(const struct spawner *s, enum child_kind kind,
-                             const struct supervisor_spawn *spawn)
+                             const struct supervisor_start *wanted)
 {
     struct child *child = children_add(s->children, kind);
 
     crypto_random_hex(RUN_ID_LEN / 2, child->container_id);
     memcpy(child->run_id, child->container_id, sizeof child->run_id);
     snprintf(child->sandbox_dir, sizeof child->sandbox_dir, "%s",
-             spawn->call.sandbox_dir ? spawn->call.sandbox_dir : "");
-    snprintf(child->warm_dir, sizeof child->warm_dir, "%s", spawn->warm_dir ? spawn->warm_dir : "");
-    child->network = spawn->network;
-    if (!spawn->runner)
+             wanted->call.sandbox_dir ? wanted->call.sandbox_dir : "");
+    snprintf(child->warm_dir, sizeof child->warm_dir, "%s",
+             wanted->warm_dir ? wanted->warm_dir : "");
+    if (!wanted->runner)
         return child;
-    snprintf(child->language, sizeof child->language, "%s", spawn->runner->language);
-    child->image_id = mem_strdup(spawn->runner->image_id);
+    snprintf(child->language, sizeof child->language, "%s", wanted->runner->language);
+    child->image_id = mem_strdup(wanted->runner->image_id);
     return child;
 }
 
@@ -135,22 +134,18 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
 }
 
 struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
-                               const struct supervisor_spawn *spawn, struct err *e)
+                               const struct supervisor_start *wanted, struct err *e)
 {
-    struct child *child = row_new(s, kind, spawn);
+    struct child *child = row_new(s, kind, wanted);
+    struct supervisor_start start = *wanted;
     AUTO_FD int theirs = -1;
     int ours = -1;
-    struct supervisor_start start = {
-        .config = s->config,
-        .root = s->root,
-        .facts = s->runners->facts,
-        .psandbox = kind == CHILD_PSANDBOX,
-        .runner = spawn->runner,
-        .call = spawn->call,
-        .warm_dir = spawn->warm_dir,
-        .helpers_path = s->helpers_path,
-    };
 
+    start.config = s->config;
+    start.root = s->root;
+    start.facts = s->runners->facts;
+    start.psandbox = kind == CHILD_PSANDBOX;
+    start.helpers_path = s->helpers_path;
     memcpy(start.container_id, child->container_id, sizeof start.container_id);
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
         const int keep[KEEP_MAX] = {theirs, start.call.connection};

@@ -11,6 +11,7 @@
 #include "common/sandbox/sandbox.h"
 #include "common/scheduler/broker_config.h"
 #include "common/scheduler/runners.h"
+#include "common/supervisor/supervisor.h"
 
 #include <signal.h>
 
@@ -25,17 +26,10 @@ struct spawner {
     sigset_t old_mask;  /* the signal mask that children get back */
 };
 
-struct supervisor_spawn {
-    const struct engine_runner *runner; /* NULL: head names an image */
-    const char *warm_dir;               /* of a warm container that is not on a sandbox_dir */
-    struct handed_call call;            /* that it is for; its connection stays the caller's */
-    bool network;
-};
-
-/* Of a run or a persistent sandbox. NULL: the process could not be made. The row is among the
- * children, its channel is open. */
+/* Of wanted: runner, warm_dir and call, whose connection stays the caller's. NULL: the process
+ * could not be made. The row is among the children, its channel is open. */
 struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
-                               const struct supervisor_spawn *spawn, struct err *e);
+                               const struct supervisor_start *wanted, struct err *e);
 
 /* The running row of a child that an earlier broker spawned, from its record or the head with which
  * it comes back; NULL: that is not complete. */

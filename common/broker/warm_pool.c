@@ -109,13 +109,13 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 {
     const struct sandbox_root *root = w->spawner->root;
     char name[WARM_DIR_NAME_LEN + 1];
-    const struct supervisor_spawn spawn = {
+    const struct supervisor_start wanted = {
         .runner = action->runner, .warm_dir = name, .call = {.connection = -1}};
     struct err e = ERR_INIT;
 
     if (warm_dir_make(root, name, &e) < 0) {
         start_failed(w, action, &e);
-    } else if (!spawn_supervisor(w->spawner, CHILD_SUPERVISOR, &spawn, &e)) {
+    } else if (!spawn_supervisor(w->spawner, CHILD_SUPERVISOR, &wanted, &e)) {
         start_failed(w, action, &e);
         warm_dir_remove(root, name);
     }
@@ -123,13 +123,13 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 
 static void start_on_sandbox(struct warm_pool *w, const struct pool_action *action)
 {
-    const struct supervisor_spawn spawn = {
+    const struct supervisor_start wanted = {
         .runner = action->runner, .call = {.connection = -1, .sandbox_dir = action->sandbox_dir}};
     struct err e = ERR_INIT;
 
     if (faccessat(w->spawner->root->fd, action->sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         pool_forget_sandbox(w->pool, action->sandbox_dir);
-    else if (!spawn_supervisor(w->spawner, CHILD_SUPERVISOR, &spawn, &e))
+    else if (!spawn_supervisor(w->spawner, CHILD_SUPERVISOR, &wanted, &e))
         start_failed(w, action, &e);
 }
 

@@ -331,6 +331,7 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
     child->placed = true;
     child->run = run;
     child->background = run->background;
+    child->network = run->network;
     child->single_use = run->single_use;
     memcpy(child->sandbox_dir, run->sandbox_dir, sizeof child->sandbox_dir);
     child_set_owner(child, run->tenant, run->conversation);

@@ -258,8 +258,8 @@ static void a_failed_watch_leaves_no_process_and_no_descriptor(void **state)
     struct helper helper = HELPER_INIT(100);
     const struct helper_spawn help = {
         .role = "test", .main = must_not_run, .on_message = on_message};
-    const struct supervisor_spawn run = {.runner = &runner};
-    const struct supervisor_spawn sandbox = {.call = {.sandbox_dir = "d", .connection = -1}};
+    const struct supervisor_start run = {.runner = &runner};
+    const struct supervisor_start sandbox = {.call = {.sandbox_dir = "d", .connection = -1}};
     struct err e = ERR_INIT;
 
     loop_clear(&w->loop);

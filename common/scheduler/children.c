@@ -11,14 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct row {
-    struct child child; /* first: a child is its row */
-    struct row *next;
-};
-
 struct children {
-    struct row *first;
-    struct row **end; /* where the next one is hung in */
+    struct child *first;
+    struct child **end; /* where the next one is hung in */
 };
 
 struct children *children_new(void)
@@ -28,56 +23,46 @@ struct children *children_new(void)
     return list;
 }
 
-static void row_free(struct row *row)
-{
-    free(row->child.image_id);
-    free(row->child.tenant);
-    free(row->child.conversation);
-    json_decref(row->child.calls);
-    free(row);
-}
-
 void children_free(struct children *list)
 {
-    if (!list)
-        return;
-    for (struct row *row = list->first, *next; row; row = next) {
-        next = row->next;
-        row_free(row);
-    }
+    while (list && list->first)
+        children_remove(list, list->first);
     free(list);
 }
 
 struct child *children_add(struct children *list, enum child_kind kind)
 {
-    struct row *row = mem_alloc(sizeof *row);
+    struct child *child = mem_alloc(sizeof *child);
     int64_t now = clock_mono_ms();
-    row->child = (struct child){.kind = kind, .born_ms = now, .since_ms = now};
-    *list->end = row;
-    list->end = &row->next;
-    return &row->child;
+    *child = (struct child){.kind = kind, .born_ms = now, .since_ms = now};
+    *list->end = child;
+    list->end = &child->next;
+    return child;
 }
 
 void children_remove(struct children *list, struct child *child)
 {
-    for (struct row **at = &list->first; *at; at = &(*at)->next) {
-        struct row *row = *at;
-        if (&row->child != child)
-            continue;
-        *at = row->next;
-        if (!row->next)
-            list->end = at;
-        row_free(row);
-        return;
-    }
+    struct child **at = &list->first;
+
+    while (*at != child)
+        at = &(*at)->next;
+    *at = child->next;
+    if (!child->next)
+        list->end = at;
+    free(child->image_id);
+    free(child->tenant);
+    free(child->conversation);
+    json_decref(child->calls);
+    free(child);
 }
 
 struct child *children_find_pid(struct children *list, pid_t pid)
 {
-    for (struct row *row = list->first; row; row = row->next)
-        if (row->child.pid == pid)
-            return &row->child;
-    return NULL;
+    struct child *c = list->first;
+
+    while (c && c->pid != pid)
+        c = c->next;
+    return c;
 }
 
 static bool is_of(const struct child *child, const char *tenant)
@@ -87,8 +72,7 @@ static bool is_of(const struct child *child, const char *tenant)
 
 struct child *children_find_run(struct children *list, const char *tenant, const char *run_id)
 {
-    for (struct row *row = list->first; row; row = row->next) {
-        struct child *c = &row->child;
+    for (struct child *c = list->first; c; c = c->next) {
         bool has = c->kind == CHILD_PSANDBOX ? psandbox_has_run(c->run_id, run_id)
                                              : c->claimed && strcmp(c->run_id, run_id) == 0;
         if (has && is_of(c, tenant))
@@ -102,22 +86,19 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
 {
     const char *run_id = psandbox_run_id(psandbox_id);
 
-    for (struct row *row = list->first; run_id && row; row = row->next)
-        if (row->child.kind == CHILD_PSANDBOX && is_of(&row->child, tenant) &&
-            strcmp(row->child.run_id, run_id) == 0)
-            return &row->child;
+    for (struct child *c = list->first; run_id && c; c = c->next)
+        if (c->kind == CHILD_PSANDBOX && is_of(c, tenant) && strcmp(c->run_id, run_id) == 0)
+            return c;
     return NULL;
 }
 
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
                                     const char *language)
 {
-    for (struct row *row = list->first; row; row = row->next) {
-        struct child *c = &row->child;
+    for (struct child *c = list->first; c; c = c->next)
         if (c->session && c->state != CHILD_ENDED && strcmp(c->sandbox_dir, sandbox_dir) == 0 &&
             strcmp(c->language, language) == 0)
             return c;
-    }
     return NULL;
 }
 
@@ -125,9 +106,8 @@ size_t children_count(const struct children *list, bool (*is)(const struct child
                       const void *ctx)
 {
     size_t n = 0;
-    for (const struct row *row = list->first; row; row = row->next)
-        if (!is || is(&row->child, ctx))
-            n++;
+    for (const struct child *c = list->first; c; c = c->next)
+        n += !is || is(c, ctx);
     return n;
 }
 
@@ -136,11 +116,10 @@ size_t children_count_background_calls(const struct children *list, const char *
     size_t n = 0, i;
     json_t *call;
 
-    for (const struct row *row = list->first; row; row = row->next) {
-        if (!is_of(&row->child, tenant))
+    for (const struct child *c = list->first; c; c = c->next) {
+        if (!is_of(c, tenant))
             continue;
-        json_array_foreach(row->child.calls, i, call)
-            n += json_get_bool(call, "background", 0) != 0;
+        json_array_foreach(c->calls, i, call) n += json_get_bool(call, "background", 0) != 0;
     }
     return n;
 }
@@ -149,16 +128,15 @@ size_t children_count_calls(const struct children *list, const char *tenant)
 {
     size_t n = 0;
 
-    for (const struct row *row = list->first; row; row = row->next)
-        if (row->child.state != CHILD_ENDED && is_of(&row->child, tenant))
-            n += json_array_size(row->child.calls) + row->child.n_handed;
+    for (const struct child *c = list->first; c; c = c->next)
+        if (c->state != CHILD_ENDED && is_of(c, tenant))
+            n += json_array_size(c->calls) + c->n_handed;
     return n;
 }
 
 struct child *children_next(const struct children *list, const struct child *after)
 {
-    struct row *row = after ? ((const struct row *)after)->next : list->first;
-    return row ? &row->child : NULL;
+    return after ? after->next : list->first;
 }
 
 void child_set_state(struct child *child, enum child_state state)

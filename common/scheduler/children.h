@@ -57,6 +57,7 @@ struct child {
     int64_t born_ms, since_ms; /* clock_mono_ms of the fork, of the state */
     struct queued_run *run;    /* what it was given and has not taken; NULL: none (run_queue.h) */
     struct child_link *link;   /* its channel (common/broker/child_io.h); NULL: none */
+    struct child *next;        /* children_next */
 };
 
 struct children; /* grows; pointers to rows stay valid until children_remove */

@@ -4,6 +4,13 @@
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
+/* Of that container, as struct engine_spec. */
+#define SPEC                                                                                       \
+    {                                                                                              \
+        .image = "runner-x:1", .protocol = 2, .data_path = "/srv/x", .user = "1000:1000",          \
+        .instance = "t", .run_id = "r1", .deadline_unix = 1                                        \
+    }
+
 #define PING                                                                                       \
     {                                                                                              \
         .match = "GET /_ping", .status = 200, .body = "OK"                                         \

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/mem.h"
+#include "common/engine/engine.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -246,6 +247,14 @@ void fake_engine_stop(struct fake_engine *f)
     rmdir(f->folder);
     munmap(f->shared, sizeof *f->shared);
     free(f);
+}
+
+struct engine *fake_engine_connect(const struct fake_engine *f)
+{
+    const struct engine_address address = {.host = fake_engine_host(f), .cert_path = ""};
+    struct err e = ERR_INIT;
+
+    return docker_engine_new(&address, &e);
 }
 
 const char *fake_engine_host(const struct fake_engine *f)

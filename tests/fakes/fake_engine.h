@@ -31,12 +31,15 @@ struct fake_reply {
     int delay_ms;                   /* before answering at all */
 };
 
+struct engine;
 struct fake_engine;
 
 /* The table ends with match NULL and stays the caller's. */
 struct fake_engine *fake_engine_start(const struct fake_reply *table);
 void fake_engine_stop(struct fake_engine *f);
 
+/* The engine object that talks with it. */
+struct engine *fake_engine_connect(const struct fake_engine *f);
 /* "unix:///…" */
 const char *fake_engine_host(const struct fake_engine *f);
 /* Requests so far, "METHOD path\n" each. */

@@ -20,24 +20,7 @@
 
 #include <cmocka.h>
 
-static struct engine *connect_to(const struct fake_engine *f)
-{
-    struct engine_address address = {.host = fake_engine_host(f), .cert_path = ""};
-    struct err e = ERR_INIT;
-    struct engine *engine = docker_engine_new(&address, &e);
-
-    if (!engine)
-        fail_msg("%s", e.text);
-    return engine;
-}
-
-static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 2,
-                                         .data_path = "/srv/x",
-                                         .user = "1000:1000",
-                                         .instance = "t",
-                                         .run_id = "r1",
-                                         .deadline_unix = 1};
+static const struct engine_spec spec1 = SPEC;
 
 static int count(const char *log, const char *what)
 {
@@ -52,7 +35,7 @@ static int count(const char *log, const char *what)
 static int list(const struct fake_reply *table, struct err *e, char *log, size_t cap)
 {
     struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
+    struct engine *engine = fake_engine_connect(f);
     struct engine_runners found = {0};
     int r = engine->ops->runners(engine, "*", &found, e);
 
@@ -67,7 +50,7 @@ static int list(const struct fake_reply *table, struct err *e, char *log, size_t
 static int want_network(const struct fake_reply *table, struct err *e, char *log, size_t cap)
 {
     struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
+    struct engine *engine = fake_engine_connect(f);
     struct engine_spec spec = spec1;
     spec.network = NETWORK_LAN;
     int r = engine->ops->start(engine, &spec, NULL, deadline_in_ms(5000), e);
@@ -142,7 +125,7 @@ static void a_version_that_another_agreed_on_is_not_asked_for_again(void **state
                                               {.match = "GET /v1.41/", .status = 200, .body = "[]"},
                                               END};
     struct fake_engine *f = fake_engine_start(table);
-    struct engine *first = connect_to(f);
+    struct engine *first = fake_engine_connect(f);
     struct engine_runners found = {0};
     struct err e = ERR_INIT;
 
@@ -191,7 +174,7 @@ static void a_podman_says_whether_it_is_rootless(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct fake_engine *f = fake_engine_start(cases[i].table);
-        struct engine *engine = connect_to(f);
+        struct engine *engine = fake_engine_connect(f);
         struct engine_runners found = {0};
         struct err e = ERR_INIT;
 
@@ -273,7 +256,7 @@ static void only_own_containers_are_reaped(void **state)
         {.match = "DELETE /v1.41/containers/aaaaaaaaaaaa?force=1&v=1", .status = 204},
         END};
     struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
+    struct engine *engine = fake_engine_connect(f);
     struct err e = ERR_INIT;
     int64_t now = 10;
 
@@ -296,7 +279,7 @@ static void events_wake_the_watcher_until_they_end(void **state)
                                         .hold_ms = 100},
                                        END};
     struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
+    struct engine *engine = fake_engine_connect(f);
     struct err e = ERR_INIT;
     struct pollfd p = {.events = POLLIN};
     bool alive = true;

@@ -34,24 +34,7 @@ static bool take(void *ctx, enum engine_stream stream, const char *data, size_t 
     return !t->stop_at || t->text[0].len + t->text[1].len < t->stop_at;
 }
 
-static struct engine *connect_to(const struct fake_engine *f)
-{
-    struct engine_address address = {.host = fake_engine_host(f), .cert_path = ""};
-    struct err e = ERR_INIT;
-    struct engine *engine = docker_engine_new(&address, &e);
-
-    if (!engine)
-        fail_msg("%s", e.text);
-    return engine;
-}
-
-static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 2,
-                                         .data_path = "/srv/x",
-                                         .user = "1000:1000",
-                                         .instance = "t",
-                                         .run_id = "r1",
-                                         .deadline_unix = 1};
+static const struct engine_spec spec1 = SPEC;
 
 static const struct engine_command program1 = {
     .run = true, .streams = "C\0\0\0\5\0\0\0\0c", .streams_len = 10, .timeout_ms = 2500};
@@ -86,7 +69,7 @@ static struct result run(const struct fake_reply *table, const struct engine_spe
                          size_t stop_at, int cancel_fd, int ms)
 {
     struct fake_engine *f = fake_engine_start(table);
-    struct engine *engine = connect_to(f);
+    struct engine *engine = fake_engine_connect(f);
     struct result r = {.taken = {.text = {BUF_INIT(1 << 20), BUF_INIT(1 << 20)}}};
     struct engine_attend attend = {.fd = cancel_fd, .tick = leave};
     struct deadline d = deadline_in_ms(ms);

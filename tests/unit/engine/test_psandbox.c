@@ -53,7 +53,6 @@ static void begin(struct staying *s, struct fake_reply container, const char *st
     const struct fake_reply rows[] = {
         PING, CREATED, container, STARTED, REMOVED, {.match = PAUSE, .status = 204}, WAITED, END,
     };
-    struct engine_address address = {0};
 
     *s = (struct staying){0};
     memcpy(s->table, rows, sizeof rows);
@@ -62,8 +61,7 @@ static void begin(struct staying *s, struct fake_reply container, const char *st
     s->table[7] = (struct fake_reply){.match = INSPECT, .status = 200, .body = state};
     s->table[8] = (struct fake_reply){.match = UNPAUSE, .status = 500, .body = "{}"};
     s->fake = fake_engine_start(s->table);
-    address.host = fake_engine_host(s->fake);
-    s->engine = docker_engine_new(&address, &s->e);
+    s->engine = fake_engine_connect(s->fake);
     assert_int_equal(
         s->engine->ops->start(s->engine, &spec1, NULL, deadline_in_ms(WAITS_MS), &s->e), 0);
 }

@@ -19,13 +19,7 @@
 
 #include <cmocka.h>
 
-static struct engine_spec spec1 = {.image = "runner-x:1",
-                                   .protocol = 2,
-                                   .data_path = "/srv/x",
-                                   .user = "1000:1000",
-                                   .instance = "t",
-                                   .run_id = "r1",
-                                   .deadline_unix = 1};
+static struct engine_spec spec1 = SPEC;
 
 /* An attendant: what is written to its pipe is said to it. */
 struct caller {
@@ -70,10 +64,9 @@ struct result {
 static struct result start(const struct fake_reply *table, struct caller *a, int deadline_ms)
 {
     struct fake_engine *f = fake_engine_start(table);
-    struct engine_address address = {.host = fake_engine_host(f)};
     struct engine_attend attend = {.fd = a ? a->pipe[0] : -1, .tick = hear, .ctx = a};
     struct result r = {0};
-    struct engine *engine = docker_engine_new(&address, &r.e);
+    struct engine *engine = fake_engine_connect(f);
 
     r.returned = engine->ops->start(engine, &spec1, &attend, deadline_in_ms(deadline_ms), &r.e);
     assert_int_equal(engine->ops->fd(engine) >= 0, r.returned == 0);
@@ -255,9 +248,8 @@ static void another_start_removes_the_one_before(void **state)
 {
     const struct fake_reply table[] = {PING, CREATED, ATTACHED, STARTED, REMOVED, END};
     struct fake_engine *f = fake_engine_start(table);
-    struct engine_address address = {.host = fake_engine_host(f)};
     struct err e = ERR_INIT;
-    struct engine *engine = docker_engine_new(&address, &e);
+    struct engine *engine = fake_engine_connect(f);
     const char *removed;
 
     (void)state;

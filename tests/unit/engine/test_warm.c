@@ -40,13 +40,7 @@
         .body = "{\"HostConfig\":{\"CpuPeriod\":1000000,\"CpuQuota\":" #quota "}}"                 \
     }
 
-static const struct engine_spec spec1 = {.image = "runner-x:1",
-                                         .protocol = 2,
-                                         .data_path = "/srv/x",
-                                         .user = "1000:1000",
-                                         .instance = "t",
-                                         .run_id = "r1",
-                                         .deadline_unix = 1};
+static const struct engine_spec spec1 = SPEC;
 static const struct engine_command program1 = {
     .run = true, .streams = "C\0\0\0\5\0\0\0\0c", .streams_len = 10};
 
@@ -74,15 +68,13 @@ static void wait_with_rows(struct waiting *w, struct fake_reply container, struc
 {
     const struct fake_reply rows[] = {PING,   CREATED, container, STARTED, REMOVED,
                                       WAITED, update,  inspect,   END};
-    struct engine_address address = {0};
 
     *w = (struct waiting){.text = BUF_INIT(4096)};
     memcpy(w->table, rows, sizeof rows);
     w->table[2].match = ATTACH;
     w->table[2].status = 101;
     w->fake = fake_engine_start(w->table);
-    address.host = fake_engine_host(w->fake);
-    w->engine = docker_engine_new(&address, &w->e);
+    w->engine = fake_engine_connect(w->fake);
     assert_int_equal(
         w->engine->ops->start(w->engine, &spec1, NULL, deadline_in_ms(WAITS_MS), &w->e), 0);
 }

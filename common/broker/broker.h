@@ -1,10 +1,11 @@
 /*
- * The main process of the broker. Known to five files:
+ * The main process of the broker. Known to six files:
  *
  *   server.c       the loop: connections, signals, what is due
  *   dispatch.c     which process carries out an operation; jobs, and those that wait
  *   supervisors.c  which supervisor gets a call, and what supervisors say
  *   runs.c         runs that are queued: what the run queue decides is carried out
+ *   psandboxes.c   who may have a persistent sandbox
  *   tenant_limits.c  which calls a tenant's limits allow, and what they have used
  *
  * The others have structs of their own, which begin here: see their headers.
@@ -15,7 +16,6 @@
 #include "common/broker/housekeeper.h"
 #include "common/broker/pending_conns.h"
 #include "common/broker/prune.h"
-#include "common/broker/psandboxes.h"
 #include "common/broker/readback.h"
 #include "common/broker/reattach.h"
 #include "common/broker/saver.h"
@@ -102,6 +102,12 @@ void runs_lost(struct broker *b, struct child *child);
 void runs_count(const char *language, const char *status);
 /* Carries out what the run queue decides, from what supervisors have sent. */
 void runs_tick(struct broker *b);
+
+/* psandboxes.c */
+
+/* OP_CREATE_PSANDBOX, and OP_SESSION of a conversation whose variables no sandbox keeps. What
+ * sandboxes have sent must have been applied. */
+void psandboxes_begin(const struct broker *b, int take_fd, const json_t *head);
 
 /* tenant_limits.c */
 

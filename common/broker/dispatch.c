@@ -339,7 +339,7 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
         reply_send(TAKE_FD(*fd), rc == 0 ? wire_result_new(json_object()) : wire_error_new(&e));
         return true;
     case OP_CREATE_PSANDBOX:
-        psandboxes_begin(&b->spawner, TAKE_FD(*fd), head);
+        psandboxes_begin(b, TAKE_FD(*fd), head);
         return true;
     default: /* OP_DELETE_CONVERSATION begins here and ends in a job */
         return false;
@@ -384,7 +384,7 @@ static void call_begin(struct broker *b, int take_fd, const json_t *head, int ta
     case OP_BY_SUPERVISOR:
         done = supervisors_hand(b, fd, head);
         if (!done && op == OP_SESSION) {
-            psandboxes_begin(&b->spawner, TAKE_FD(fd), head);
+            psandboxes_begin(b, TAKE_FD(fd), head);
             done = true;
         }
         break;

@@ -11,7 +11,7 @@ libbroker_a_SOURCES = \
 	common/broker/pending_conns.c common/broker/pending_conns.h \
 	common/broker/probe.c common/broker/probe.h \
 	common/broker/prune.c common/broker/prune.h \
-	common/broker/psandboxes.c common/broker/psandboxes.h \
+	common/broker/psandboxes.c \
 	common/broker/reattach.c common/broker/reattach.h \
 	common/broker/readback.c common/broker/readback.h \
 	common/broker/saver.c common/broker/saver.h \

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "common/broker/psandboxes.h"
+#include "common/broker/broker.h"
 
 #include "common/base/share.h"
 #include "common/protocol/wire.h"
@@ -94,8 +94,9 @@ static int psandbox_start_new(const struct spawner *s, int fd, const json_t *hea
     return 0;
 }
 
-void psandboxes_begin(const struct spawner *s, int take_fd, const json_t *head)
+void psandboxes_begin(const struct broker *b, int take_fd, const json_t *head)
 {
+    const struct spawner *s = &b->spawner;
     struct err e = ERR_INIT;
     struct want want;
 

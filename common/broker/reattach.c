@@ -23,8 +23,10 @@ static struct child *find_reattaching(const struct reattach *r, const char *run_
 }
 
 /* Unless it has ended, is among the children already, or its record makes no sense. */
-static void expect(struct reattach *r, const char *run_id, const json_t *record)
+static void expect(void *ctx, const char *run_id, const json_t *record)
 {
+    struct reattach *r = ctx;
+
     for (const struct child *c = NULL; (c = children_next(r->spawner->children, c));)
         if (strcmp(c->run_id, run_id) == 0)
             return;
@@ -37,17 +39,11 @@ static void expect(struct reattach *r, const char *run_id, const json_t *record)
     r->check = deadline_min(r->check, deadline_in_ms(CHECK_MS));
 }
 
-static void expect_each(void *ctx, const char *run_id, const json_t *record)
-{
-    expect(ctx, run_id, record);
-}
-
 void reattach_look(struct reattach *r)
 {
     struct err e = ERR_INIT;
 
-    if (!deadline_passed(r->young) &&
-        psandbox_record_each(r->spawner->root, expect_each, r, &e) < 0)
+    if (!deadline_passed(r->young) && psandbox_record_each(r->spawner->root, expect, r, &e) < 0)
         log_warn("cannot list the persistent sandboxes of the broker before: %s", e.text);
 }
 

@@ -180,6 +180,15 @@ bool supervisors_hand(struct broker *b, int fd, const json_t *head)
 
 /* ---- a broker before, and the one after ---- */
 
+static void tell_end(struct child *child)
+{
+    struct err e = ERR_INIT;
+
+    if (child_io_tell(child, "end", &e) < 0)
+        log_debug("%s cannot be told to end: %s", child->run_id, e.text);
+    child_set_state(child, CHILD_ENDED);
+}
+
 void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
 {
     AUTO_FD int fd = take_fd;
@@ -209,9 +218,7 @@ void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
     if (!run && !op_is_of_this_version(head)) {
         log_info("sandbox %s is of another version, and ends when nothing runs in it",
                  child->run_id);
-        if (child_io_tell(child, "end", &e) < 0)
-            log_debug("sandbox %s cannot be told to end: %s", child->run_id, e.text);
-        child_set_state(child, CHILD_ENDED);
+        tell_end(child);
     }
 }
 
@@ -228,7 +235,6 @@ static bool leaves_runs(struct broker *b)
 void supervisors_end(struct broker *b)
 {
     const bool leaves = leaves_runs(b);
-    struct err e = ERR_INIT;
 
     b->reattach.check = DEADLINE_NEVER;
     for (struct child *c = NULL, *next = children_next(b->children, NULL); (c = next);) {
@@ -241,9 +247,7 @@ void supervisors_end(struct broker *b)
             child_io_close(&b->io, c);
             children_remove(b->children, c);
         } else if (c->state != CHILD_ENDED && (psandbox || (b->ending && run))) {
-            if (child_io_tell(c, "end", &e) < 0)
-                log_debug("%s cannot be told to end: %s", c->run_id, e.text);
-            child_set_state(c, CHILD_ENDED);
+            tell_end(c);
         }
     }
 }

@@ -93,12 +93,14 @@ static const char *traits_differ(const struct traits *a, const struct traits *b)
     return a->started == b->started ? NULL : "start";
 }
 
-/* The text behind the name in one of the lines; NULL: there is none. */
+/* The text behind the name in one of the lines, and behind blanks; NULL: there is none. */
 static const char *line_of(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
 
-    return at ? at + strlen(name) : NULL;
+    if (at)
+        at += strlen(name);
+    return at ? at + strspn(at, " \t") : NULL;
 }
 
 /* ---- what the kernel keeps ---- */
@@ -111,8 +113,8 @@ static void sockets_read(long *sockets, long *time_wait)
     struct stat st;
 
     if (read_text("/proc/net/sockstat", text, sizeof(text))) {
-        used = line_of(text, "sockets: used ");
-        waiting = line_of(text, " tw ");
+        used = line_of(text, "sockets: used");
+        waiting = line_of(text, " tw");
     }
     *time_wait = waiting ? (long)digits(waiting) : -1;
     *sockets = used ? (long)digits(used) : -1;
@@ -147,9 +149,7 @@ static uint64_t own_memory(pid_t pid)
         return 0;
     anon = line_of(text, "\nRssAnon:");
     shared = line_of(text, "\nRssShmem:");
-    return ((anon ? digits(anon + strspn(anon, " \t")) : 0) +
-            (shared ? digits(shared + strspn(shared, " \t")) : 0)) *
-           1024;
+    return ((anon ? digits(anon) : 0) + (shared ? digits(shared) : 0)) * 1024;
 }
 
 /* The two have pages in common, which count twice: some megabytes, by which the proof is weaker. */
@@ -190,8 +190,7 @@ static bool is_set(const char *status, const char *name)
 {
     const char *at = line_of(status, name);
 
-    at = at ? at + strspn(at, " \t") : "\n";
-    return at[strspn(at, "0")] != '\n';
+    return at && at[strspn(at, "0")] != '\n';
 }
 
 /* What is wrong with one; NULL = nothing. */
@@ -207,7 +206,7 @@ static const char *template_differs(enum template which)
     snprintf(path, sizeof(path), "/proc/%d/status", pid);
     if (!read_text(path, status, sizeof(status)))
         return "state";
-    state = line_of(status, "\nState:\t");
+    state = line_of(status, "\nState:");
     if (!state || strchr("TtZXx", *state))
         return "state";
     if (is_set(status, "\nTracerPid:"))

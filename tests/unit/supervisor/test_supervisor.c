@@ -110,13 +110,18 @@ static void a_body_that_never_comes_whole_is_no_run(void **state)
 
 /* ---- warm ---- */
 
-static void wait_on_warm_dir(struct world *w)
+static void go_on_warm_dir(struct world *w)
 {
     struct err e = ERR_INIT;
 
     assert_works(warm_dir_make(&w->f->root, w->warm_dir, &e), e);
     w->start.warm_dir = w->warm_dir;
     world_go(w);
+}
+
+static void wait_on_warm_dir(struct world *w)
+{
+    go_on_warm_dir(w);
     world_expect_is(w, "waiting", "started");
 }
 
@@ -346,11 +351,8 @@ static void while_it_starts_it_ends_with_the_main_process(void **state)
 static void a_claim_may_come_while_it_starts(void **state)
 {
     WORLD(w);
-    struct err e = ERR_INIT;
     fake_container->start_ms = 200;
-    assert_works(warm_dir_make(&w.f->root, w.warm_dir, &e), e);
-    w.start.warm_dir = w.warm_dir;
-    world_go(&w);
+    go_on_warm_dir(&w);
     json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 1);
@@ -361,11 +363,8 @@ static void a_claim_may_come_while_it_boots(void **state)
 {
     static const char *const words[] = {"running", "started", "ended"};
     WORLD(w);
-    struct err e = ERR_INIT;
     fake_container->boots = true;
-    assert_works(warm_dir_make(&w.f->root, w.warm_dir, &e), e);
-    w.start.warm_dir = w.warm_dir;
-    world_go(&w);
+    go_on_warm_dir(&w);
     while (fake_container->alive == 0)
         poll(NULL, 0, 1);
     int client = world_claim(&w, "out x", NULL);
@@ -382,12 +381,9 @@ static void a_claim_may_come_while_it_boots(void **state)
 static void a_claim_survives_a_start_that_fails(void **state)
 {
     WORLD(w);
-    struct err e = ERR_INIT;
     fake_container->start_ms = 200;
     fake_container->failing = 1;
-    assert_works(warm_dir_make(&w.f->root, w.warm_dir, &e), e);
-    w.start.warm_dir = w.warm_dir;
-    world_go(&w);
+    go_on_warm_dir(&w);
     json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 2);

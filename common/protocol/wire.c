@@ -81,27 +81,13 @@ static int decode_imports(const json_t *list, const json_t **out, struct err *e)
     return 0;
 }
 
-void wire_run_options_decode(const json_t *head, struct run_options *out)
-{
-    json_int_t wait = json_get_integer(head, "waitMs", 0);
-    json_int_t keep_over = json_get_integer(head, "keepOver", 0);
-
-    *out = (struct run_options){
-        .wait_ms = wait > 0 ? (uint64_t)wait : 0,
-        .background = json_get_bool(head, "background", 0),
-        .live = json_get_bool(head, "live", 0),
-        .detach = json_get_bool(head, "detach", 0),
-        .cancel_on_disconnect = json_get_bool(head, "cancelOnDisconnect", 0),
-        .open_files = json_get_bool(head, "openFiles", 0),
-        .keep_over = keep_over > 0 ? (uint64_t)keep_over : 0,
-    };
-}
-
 int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_options *options,
                          struct err *e)
 {
     json_int_t timeout = json_get_integer(head, "timeoutMs", 0);
     json_int_t keep = json_get_integer(head, "keepBytes", 0);
+    json_int_t wait = json_get_integer(head, "waitMs", 0);
+    json_int_t keep_over = json_get_integer(head, "keepOver", 0);
 
     *out = (struct run_request){
         .tenant = json_get_string(head, "tenant"),
@@ -113,9 +99,18 @@ int wire_run_head_decode(const json_t *head, struct run_request *out, struct run
         .timeout_ms = (uint64_t)timeout,
         .keep_bytes = (uint64_t)keep,
     };
-    wire_run_options_decode(head, options);
-    if (!out->tenant || !out->conversation || !out->language || timeout < 0 || keep < 0 ||
-        json_get_integer(head, "waitMs", 0) < 0)
+    *options = (struct run_options){
+        .wait_ms = (uint64_t)wait,
+        .background = json_get_bool(head, "background", 0),
+        .live = json_get_bool(head, "live", 0),
+        .detach = json_get_bool(head, "detach", 0),
+        .cancel_on_disconnect = json_get_bool(head, "cancelOnDisconnect", 0),
+        .open_files = json_get_bool(head, "openFiles", 0),
+        .keep_over = (uint64_t)keep_over,
+    };
+    if (timeout < 0 || keep < 0 || wait < 0 || keep_over < 0)
+        return err_set(e, ERR_INVALID, "timeoutMs, keepBytes, waitMs or keepOver is negative");
+    if (op_of(head) != OP_EXEC && (!out->tenant || !out->conversation || !out->language))
         return err_set(e, ERR_INVALID, "run: a required member is missing");
     return decode_imports(json_object_get(head, "imports"), &options->imports, e);
 }

@@ -74,11 +74,10 @@ enum network_tier wire_network(const json_t *head);
 
 /* The head of "run", without what is in its body. */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);
-/* The inverse. ERR_INVALID when a member is missing or of another type. *out points into head. */
+/* The inverse, for any call that runs something. ERR_INVALID when a member is negative, of another
+ * type or, unless it is an "exec", missing. *out points into head. */
 int wire_run_head_decode(const json_t *head, struct run_request *out, struct run_options *options,
                          struct err *e);
-/* Only the options, of any head that has some. imports is not among them. */
-void wire_run_options_decode(const json_t *head, struct run_options *out);
 
 /* A call as the main process gives it to a supervisor: with the fork, or over the channel.
  * Borrowed. */

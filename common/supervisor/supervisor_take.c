@@ -204,19 +204,6 @@ static struct call *call_of_waiter(const struct supervisor *s, const struct wait
     return NULL;
 }
 
-static int decode_head(struct awaited_run *run, enum broker_op op, struct err *e)
-{
-    json_int_t timeout = json_get_integer(run->head, "timeoutMs", 0);
-
-    if (op == OP_RUN)
-        return wire_run_head_decode(run->head, &run->request, &run->options, e);
-    if (timeout < 0)
-        return err_set(e, ERR_INVALID, "timeoutMs is negative");
-    run->request.timeout_ms = (uint64_t)timeout;
-    wire_run_options_decode(run->head, &run->options);
-    return 0;
-}
-
 /* The body is checked again: workers are not trusted. */
 static void on_body(struct supervisor *s, struct call *call)
 {
@@ -230,7 +217,8 @@ static void on_body(struct supervisor *s, struct call *call)
     run->body.message = *message;
     *message = BUF_INIT(message->max);
     sock_inbox_clear(&call->waiter->inbox);
-    if (decode_head(run, call->row->op, &e) < 0 || run_body_take(&run->body, &e) < 0 ||
+    if (wire_run_head_decode(run->head, &run->request, &run->options, &e) < 0 ||
+        run_body_take(&run->body, &e) < 0 ||
         request_check(s->base.start, &run->request, &run->body, &e) < 0 ||
         call->row->check(s, call, &e) < 0)
         call_refuse(s, call, &e);

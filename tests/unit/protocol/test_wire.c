@@ -72,6 +72,8 @@ static void heads_that_lack_or_bend_something_are_refused(void **state)
         RUN ",\"waitMs\":-1}",
         RUN ",\"timeoutMs\":-1}",
         RUN ",\"keepBytes\":-1}",
+        RUN ",\"keepOver\":-1}",
+        "{\"op\":\"exec\",\"timeoutMs\":-1}",
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/fetch/site.h"
 #include "common/protocol/client_files.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
@@ -65,7 +66,8 @@ struct housekeeper {
     bool engine_is_lost, none_is_told;
     struct host_watch host;
     struct deadline next_host; /* look at it */
-    char *image;               /* of a runner, for the tests of networks; NULL: there is none */
+    struct site_watch site;
+    char *image; /* of a runner, for the tests of networks; NULL: there is none */
     struct deadline next_network, next_limits;
     struct deadline next_homes; /* for which this node stands in */
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
@@ -269,12 +271,14 @@ static void look_at_homes(struct housekeeper *k)
 
 static bool housekeeper_tick(struct housekeeper *k)
 {
-    struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
-                          {.fd = k->watch_fd, .events = POLLIN}};
+    struct pollfd p[] = {{.fd = k->broker_fd, .events = POLLIN},
+                         {.fd = k->watch_fd, .events = POLLIN},
+                         {.fd = k->site.fd, .events = POLLIN}};
     struct deadline next = deadline_min(deadline_min(k->next_sweep, k->next_list),
                                         deadline_min(k->next_network, k->next_host));
     next = deadline_min(deadline_min(next, k->next_limits), k->next_homes);
-    if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
+    next = deadline_min(next, k->site.due);
+    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !on_broker_message(k))
         return false;
@@ -283,6 +287,8 @@ static bool housekeeper_tick(struct housekeeper *k)
             k->watch_fd = -1;
         k->next_list = deadline_min(k->next_list, deadline_in_ms(SETTLE_MS));
     }
+    if (p[2].revents || deadline_passed(k->site.due))
+        site_watch_go_on(&k->site, k->config->base_url);
     if (deadline_passed(k->next_list))
         list_runners(k);
     if (deadline_passed(k->next_sweep) && !k->engine_is_lost)
@@ -316,14 +322,18 @@ static void housekeeper_main(void *ctx, int fd)
                             .next_homes = spawner->config->is_node ? deadline_in_ms(0)
                                                                    : DEADLINE_NEVER,
                             .next_host = deadline_in_ms(0),
+                            .site = {.due = DEADLINE_NEVER, .fd = -1},
                             .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);
     if (!k.engine) {
         log_error("engine: %s", e.text);
         return;
     }
+    if (spawner->config->watch_site)
+        site_watch_init(&k.site);
     while (housekeeper_tick(&k))
         ;
+    site_watch_clear(&k.site);
     k.engine->ops->free(k.engine);
     engine_runners_clear(&k.runners);
     free(k.image);

@@ -63,6 +63,7 @@ libfront_a_SOURCES = \
 	fcgi/process/handed.c fcgi/process/handed.h \
 	fcgi/process/master.c fcgi/process/master.h \
 	fcgi/process/metrics_serve.c \
+	fcgi/process/reload_check.c fcgi/process/reload_check.h \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/sockets.c fcgi/process/sockets.h \
 	fcgi/process/status.c \

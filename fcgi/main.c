@@ -8,6 +8,7 @@
 #include "common/base/parse.h"
 #include "common/base/sock.h"
 #include "common/fetch/fetch.h"
+#include "common/fetch/site.h"
 #include "common/index/proxy.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/backup.h"
@@ -307,6 +308,7 @@ static const struct command {
      "print all settings as a Markdown table (--man: as roff; --values: NAME=VALUE as they are)",
      NULL},
     {"fetch", NULL, "used by the server itself, for import_url", fetch_process_main},
+    {SITE_WATCH_COMMAND, NULL, "used by the server itself, for the certificate", site_watch_main},
     {INDEX_PROXY_COMMAND, NULL, "used by the server itself, for install_package", index_proxy_main},
     {"help", NULL, "print this (help settings: all settings with their meaning)", run_help},
     {"help-settings", NULL, "print all settings with their meaning", run_help_settings},

@@ -429,7 +429,8 @@ void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_f
     bool sandbox = tenant && supervisors_await(b, head);
 
     if (has_body(op_of(head)) && !op_is_of_this_version(head))
-        refuse_as_restarted(take_fd, "this call came from a process of the version before");
+        refuse_as_restarted(take_fd, "this call came from a process of the version before (a "
+                                     "sandcgi stdio of that version must be started again)");
     else if (readback_wants(&b->readback, head, files))
         hold_for_files(b, take_fd, head, TAKE_FD(passed), files);
     else if (tenant && (sandbox || awaits_network(b, head)) && held_has_room(b, tenant))

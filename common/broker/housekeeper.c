@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/fetch/site.h"
 #include "common/protocol/client_files.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
@@ -74,6 +75,7 @@ struct housekeeper {
     struct engine_runners runners; /* of the latest list */
     bool engine_is_lost, none_is_told;
     struct host_watch host;
+    struct site_watch site;
     char *image; /* of a runner, for the tests of networks; NULL: there is none */
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
 };
@@ -283,13 +285,14 @@ static void (*const chores[CHORES])(struct housekeeper *k) = {
 
 static bool housekeeper_tick(struct housekeeper *k)
 {
-    struct pollfd p[2] = {{.fd = k->broker_fd, .events = POLLIN},
-                          {.fd = k->watch_fd, .events = POLLIN}};
-    struct deadline next = DEADLINE_NEVER;
+    struct pollfd p[] = {{.fd = k->broker_fd, .events = POLLIN},
+                         {.fd = k->watch_fd, .events = POLLIN},
+                         {.fd = k->site.fd, .events = POLLIN}};
+    struct deadline next = k->site.due;
 
     for (size_t i = 0; i < CHORES; i++)
         next = deadline_min(next, k->due[i]);
-    if (poll(p, 2, deadline_poll_ms(next)) < 0 && errno != EINTR)
+    if (poll(p, ARRAY_LEN(p), deadline_poll_ms(next)) < 0 && errno != EINTR)
         return false;
     if (p[0].revents && !on_broker_message(k))
         return false;
@@ -298,6 +301,8 @@ static bool housekeeper_tick(struct housekeeper *k)
             k->watch_fd = -1;
         k->due[LIST_RUNNERS] = deadline_min(k->due[LIST_RUNNERS], deadline_in_ms(SETTLE_MS));
     }
+    if (p[2].revents || deadline_passed(k->site.due))
+        site_watch_go_on(&k->site, k->config->base_url);
     for (size_t i = 0; i < CHORES; i++)
         if (deadline_passed(k->due[i]))
             chores[i](k);
@@ -321,14 +326,18 @@ static void housekeeper_main(void *ctx, int fd)
                 [TEST_NETWORKS] = DEADLINE_NEVER, /* list_runners finds an image for them */
                 [TEST_LIMITS] = DEADLINE_NEVER,
                 [LOOK_AT_HOMES] = spawner->config->is_node ? now : DEADLINE_NEVER},
+        .site = {.due = DEADLINE_NEVER, .fd = -1},
         .network_error = {"?", "?", "?"}}; /* nothing is logged yet */
     k.engine = docker_engine_new(&spawner->config->engine, &e);
     if (!k.engine) {
         log_error("engine: %s", e.text);
         return;
     }
+    if (spawner->config->watch_site)
+        site_watch_init(&k.site);
     while (housekeeper_tick(&k))
         ;
+    site_watch_clear(&k.site);
     k.engine->ops->free(k.engine);
     engine_runners_clear(&k.runners);
     free(k.image);

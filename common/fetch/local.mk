@@ -6,6 +6,7 @@ libfetch_a_SOURCES = \
 	common/fetch/guard.c common/fetch/guard.h \
 	common/fetch/process.c \
 	common/fetch/site.c common/fetch/site.h \
+	common/fetch/site_watch.c \
 	common/fetch/talks.c common/fetch/talks.h
 
 if HAVE_CMOCKA

@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#define DAY_S      86400
 #define CONNECT_MS 4000
 #define TIME_MS    8000
 
@@ -52,7 +53,10 @@ static int64_t find_expiry(CURL *curl)
     return 0;
 }
 
-static CURL *begin(const char *url, bool trust, char *why)
+/* What a certificate must be. */
+enum trust { TRUST_ANY, TRUST_HOST, TRUST_FULL };
+
+static CURL *begin(const char *url, enum trust trust, char *why)
 {
     CURL *curl = curl_easy_init();
 
@@ -66,12 +70,12 @@ static CURL *begin(const char *url, bool trust, char *why)
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)TIME_MS);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trust ? 1L : 0L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trust ? 2L : 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trust == TRUST_FULL ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trust == TRUST_ANY ? 0L : 2L);
     return curl;
 }
 
-static CURLcode look(const char *url, bool trust, char *why, struct fetch_site *out)
+static CURLcode look(const char *url, enum trust trust, char *why, struct fetch_site *out)
 {
     CURL *curl = begin(url, trust, why);
 
@@ -97,12 +101,24 @@ int fetch_site(const char *url, struct fetch_site *out, struct err *e)
     char why[CURL_ERROR_SIZE];
 
     *out = (struct fetch_site){0};
-    CURLcode code = look(url, true, why, out);
+    CURLcode code = look(url, TRUST_FULL, why, out);
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
         snprintf(out->wrong, sizeof out->wrong, "%s", why);
-        code = look(url, false, why, out);
+        code = look(url, TRUST_HOST, why, out);
     }
+    out->foreign = code == CURLE_PEER_FAILED_VERIFICATION;
+    if (out->foreign)
+        code = look(url, TRUST_ANY, why, out);
     return code == CURLE_OK ? 0 : err_set(e, ERR_UNAVAILABLE, "%s", why);
+}
+
+void fetch_site_fault(const struct fetch_site *site, int64_t now_unix, struct buf *out)
+{
+    if (site->foreign)
+        buf_add_str(out, "the certificate of PUBLIC_BASE_URL is for another host");
+    else if (site->expires && site->expires < now_unix)
+        buf_addf(out, "the certificate of PUBLIC_BASE_URL expired %lld days ago",
+                 (long long)((now_unix - site->expires) / DAY_S));
 }
 
 /* ---- a stream ---- */
@@ -147,7 +163,7 @@ int fetch_stream(const char *url, bool trusted, const char *const *headers, cons
     char why[CURL_ERROR_SIZE];
     const char *type = NULL;
     struct curl_slist *list = NULL;
-    CURL *curl = begin(url, trusted, why);
+    CURL *curl = begin(url, trusted ? TRUST_FULL : TRUST_ANY, why);
 
     *out = (struct fetch_stream){0};
     if (!curl)

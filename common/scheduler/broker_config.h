@@ -49,6 +49,7 @@ struct broker_config {
     gid_t web_gid;    /* of the web server, which serves files; 0: none */
     uid_t client_uid; /* besides our own: may connect */
     bool is_node;     /* one of several: it stands in for others */
+    bool watch_site;  /* look at the certificate of base_url */
     /* Called in the broker's own process when other languages can be run than before, late enough
      * for workers to have forgotten what they remember of the list; must not block. False: could
      * not be announced; it is called again. NULL: not called. */

@@ -217,12 +217,15 @@ static void look_at_clock(const struct look *l)
 
 static void look_at_certificate(const struct look *l, const struct fetch_site *site)
 {
+    AUTO_BUF struct buf fault = BUF_INIT(1024);
     int64_t left = site->expires - clock_unix_s();
 
-    if (site->expires && left < 0)
-        findings_add(l->out, FINDING_WRONG, "certificate", "renew it, then: nginx -s reload",
-                     "the certificate of PUBLIC_BASE_URL expired %lld days ago",
-                     (long long)(-left / DAY_S));
+    fetch_site_fault(site, clock_unix_s(), &fault);
+    if (fault.len > 0)
+        findings_add(l->out, FINDING_WRONG, "certificate",
+                     site->foreign ? "use one for that host, or correct PUBLIC_BASE_URL"
+                                   : "renew it, then: nginx -s reload",
+                     "%s", buf_str(&fault));
     else if (site->expires && left < CERT_SOON_S)
         findings_add(l->out, FINDING_NOTE, "certificate", "renew it, then: nginx -s reload",
                      "the certificate of PUBLIC_BASE_URL expires in %lld days",

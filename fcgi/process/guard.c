@@ -4,7 +4,6 @@
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
-#include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/metrics.h"
@@ -14,6 +13,7 @@
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
 #include "fcgi/process/master.h"
+#include "fcgi/process/reload_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,13 +30,12 @@
 
 #define HANDOVER       "SANDCGI_HANDOVER"
 #define HANDOVER_MAX   4096
-#define COMPLAINT_MAX  4096
-#define CHECK_MS       10000  /* for the program that looks at the settings */
 #define READY_MS       120000 /* for programs to run, before the sockets are taken over */
 #define READY_ASK_MS   5000
 #define READY_PAUSE_MS 100
 #define YOUNG_MS       2000 /* a master that ends younger than this is replaced after a pause */
 #define PAUSE_MS       100
+#define LOCK_PAUSE_MS  1000 /* between attempts, while the server before has SANDBOX_ROOT */
 #define OLD_MAX        32 /* masters of earlier generations; the next reload waits for their end */
 
 struct guard {
@@ -46,9 +45,11 @@ struct guard {
     struct account workers;
     struct server_sockets sockets;
     int sessions_fd, oauth_fd, signal_fd;
-    int metrics_fd; /* of the program before; -1: none */
-    sigset_t mask;  /* of the children */
-    pid_t master;   /* 0: none runs */
+    int lock_fd;             /* of SANDBOX_ROOT; -1: not locked */
+    struct deadline lock_at; /* the next attempt; never: it is locked */
+    int metrics_fd;          /* of the program before; -1: none */
+    sigset_t mask;           /* of the children */
+    pid_t master;            /* 0: none runs */
     int64_t started_ms;
     struct deadline start_at; /* without a master */
     bool can_start;           /* the settings and sockets are usable */
@@ -76,6 +77,8 @@ static void take_pair(struct guard *g, const char *name, int value)
         add_old(g, value);
     else if (strcmp(name, "counts") == 0 && fcntl(value, F_SETFD, FD_CLOEXEC) == 0)
         g->metrics_fd = value;
+    else if (strcmp(name, "lock") == 0 && fcntl(value, F_SETFD, FD_CLOEXEC) == 0)
+        g->lock_fd = value;
     for (size_t i = 0; i < N_SOCKETS; i++) {
         if (strcmp(name, "handed") == 0 && value == g->sockets.fds[i])
             g->sockets.handed[i] = true;
@@ -120,6 +123,8 @@ static void handover_give(const struct guard *g)
         }
     if (metrics_fd() >= 0 && fcntl(metrics_fd(), F_SETFD, 0) == 0)
         buf_addf(&words, " counts=%d", metrics_fd());
+    if (g->lock_fd >= 0 && fcntl(g->lock_fd, F_SETFD, 0) == 0)
+        buf_addf(&words, " lock=%d", g->lock_fd);
     setenv(HANDOVER, buf_str(&words), 1);
 }
 
@@ -131,64 +136,16 @@ static void handover_undo(const struct guard *g)
             fcntl(g->sockets.fds[i], F_SETFD, FD_CLOEXEC);
     if (metrics_fd() >= 0)
         fcntl(metrics_fd(), F_SETFD, FD_CLOEXEC);
+    if (g->lock_fd >= 0)
+        fcntl(g->lock_fd, F_SETFD, FD_CLOEXEC);
     unsetenv(HANDOVER);
 }
 
 /* ---- reloading ---- */
 
-static void run_check(const struct guard *g, int stderr_fd)
-{
-    int null = open("/dev/null", O_WRONLY);
-
-    sigprocmask(SIG_SETMASK, &g->mask, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(CHECK_MS / 1000);
-    if (null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(stderr_fd, STDERR_FILENO) < 0)
-        _exit(1);
-    execl(g->program, g->program, "check", g->config_path ? "--config" : (char *)NULL,
-          g->config_path, (char *)NULL);
-    fprintf(stderr, "cannot execute %s: %s\n", g->program, strerror(errno));
-    _exit(1);
-}
-
-/* Asks the program that lies at our path now: a wrong setting, or a program that cannot start here,
- * must not end a running server. *out: its complaint. */
-static bool program_accepts_settings(const struct guard *g, struct buf *out)
-{
-    struct err none = ERR_INIT;
-    int ends[2], status = -1;
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return false;
-    pid_t pid = fork();
-    if (pid == 0)
-        run_check(g, ends[1]);
-    close(ends[1]);
-    fdio_read_to_end(ends[0], out, &none);
-    close(ends[0]);
-    if (pid > 0)
-        waitpid(pid, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-/* The first line that is more than a note. */
-static void log_complaint(const char *text)
-{
-    static const char prefix[] = "sandcgi: ", note[] = "sandcgi: note: ";
-
-    while (strncmp(text, note, strlen(note)) == 0 && strchr(text, '\n'))
-        text = strchr(text, '\n') + 1;
-    if (strncmp(text, prefix, strlen(prefix)) == 0)
-        text += strlen(prefix);
-    log_error("settings not reloaded: %.*s", *text ? (int)strcspn(text, "\n") : -1,
-              *text ? text : "no answer");
-}
-
 /* Returns only when there is no other program to become. */
 static void guard_reload(struct guard *g)
 {
-    AUTO_BUF struct buf complaint = BUF_INIT(COMPLAINT_MAX);
-
     log_follow(g->settings); /* also when the settings are wrong */
     if (g->waiter) {
         log_error("settings not reloaded: the server is about to take over from another one");
@@ -198,10 +155,8 @@ static void guard_reload(struct guard *g)
         log_error("settings not reloaded: %d earlier generations still answer calls", OLD_MAX);
         return;
     }
-    if (!program_accepts_settings(g, &complaint)) {
-        log_complaint(buf_str(&complaint));
+    if (!reload_check(g->program, g->config_path, &g->mask))
         return;
-    }
     handover_give(g);
     execl(g->program, g->program, "serve", g->config_path ? "--config" : (char *)NULL,
           g->config_path, (char *)NULL);
@@ -227,6 +182,7 @@ static void master_start(struct guard *g)
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGHUP); /* runs and sandboxes outlive a guard that is killed */
         metrics_close_fd();
+        auto_close_fd(&g->lock_fd);
         if (getppid() == guard)
             master_run(&config);
         _exit(0);
@@ -357,17 +313,34 @@ static void on_signal(struct guard *g)
         guard_reload(g);
 }
 
+/* The next server may start as soon as this one is told to end. */
+static void keep_lock(struct guard *g)
+{
+    struct err e = ERR_INIT;
+
+    if (g->stopping) {
+        auto_close_fd(&g->lock_fd);
+        g->lock_at = DEADLINE_NEVER;
+    } else if (deadline_passed(g->lock_at)) {
+        g->lock_at = root_lock(g->settings, &g->lock_fd, &e) < 0 ? deadline_in_ms(LOCK_PAUSE_MS)
+                                                                 : DEADLINE_NEVER;
+    }
+}
+
 static void guard_loop(struct guard *g)
 {
     struct pollfd p = {.fd = g->signal_fd, .events = POLLIN};
 
     while (!g->stopping || g->master || g->n_old > 0) {
+        keep_lock(g);
         bool wanted = !g->master && !g->stopping;
         if (wanted && deadline_passed(g->start_at))
             master_start(g);
         if (!g->waiter && !g->stopping && server_sockets_are_beside(&g->sockets))
             waiter_start(g);
-        poll(&p, 1, deadline_poll_ms(wanted && !g->master ? g->start_at : DEADLINE_NEVER));
+        poll(&p, 1,
+             deadline_poll_ms(wanted && !g->master ? deadline_min(g->start_at, g->lock_at)
+                                                   : g->lock_at));
         if (p.revents)
             on_signal(g);
     }
@@ -395,9 +368,15 @@ static int open_signals(struct guard *g, struct err *e)
 static int guard_open(struct guard *g, struct err *e)
 {
     const struct settings *s = g->settings;
+    struct err other = ERR_INIT;
 
     if (check_usable(s, &g->workers, e) < 0)
         return -1;
+    if (root_lock(s, &g->lock_fd, &other) < 0 && !(other.kind == ERR_BUSY && s->takeover)) {
+        *e = other;
+        return -1;
+    }
+    g->lock_at = other.kind == ERR_NONE ? DEADLINE_NEVER : deadline_in_ms(LOCK_PAUSE_MS);
     if ((g->sessions_fd = sessions_dir_open(s, &g->workers, e)) < 0)
         return -1;
     if (s->access.builtin && ((g->oauth_fd = store_folder_open(s, &g->workers, e)) < 0 ||
@@ -405,6 +384,10 @@ static int guard_open(struct guard *g, struct err *e)
         return -1;
     if (server_sockets_open(&g->sockets, s, &g->workers, e) < 0)
         return -1;
+    if (other.kind != ERR_NONE && !g->master && !server_sockets_are_beside(&g->sockets)) {
+        *e = other; /* it is not the server that this one takes over from */
+        return -1;
+    }
     if (*s->log_file && log_open(s->log_file, e) < 0)
         return err_wrap(e, "SANDCGI_LOG");
     return 0;
@@ -448,6 +431,8 @@ int serve_run(const char *config_path)
                       .sessions_fd = -1,
                       .oauth_fd = -1,
                       .signal_fd = -1,
+                      .lock_fd = -1,
+                      .lock_at = DEADLINE_NEVER,
                       .metrics_fd = -1,
                       .start_at = deadline_in_ms(0)};
 
@@ -479,6 +464,7 @@ int serve_run(const char *config_path)
     auto_close_fd(&g.sessions_fd);
     auto_close_fd(&g.oauth_fd);
     auto_close_fd(&g.signal_fd);
+    auto_close_fd(&g.lock_fd);
     settings_clear(g.settings);
     free(g.settings);
     return g.status;

@@ -93,8 +93,9 @@ struct master {
 /* The programs of the children: 0 when asked to stop, or -1. */
 static int broker_main(struct master *m, struct err *e)
 {
-    const struct broker_config config = broker_config_of(m->settings, m->workers.uid);
+    struct broker_config config = broker_config_of(m->settings, m->workers.uid);
 
+    config.watch_site = strncmp(config.base_url, "https:", 6) == 0;
     return broker_serve(&config, m->sockets.fds[SOCKET_BROKER], m->sockets.fds[SOCKET_CONNS_IN], e);
 }
 

@@ -12,11 +12,14 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define LOCK_FILE     STATE_DIR "/server.lock"
 #define WORKER_MEMORY (256u * 1024 * 1024)
 #define WORKER_BODIES 8 /* a body's text, its tree, the broker's message, each while it grows */
 #define HUB_MEMORY                                                                                 \
@@ -124,7 +127,7 @@ void log_act(const char *audit, const char *text)
     log_with(LOG_LEVEL_INFO, &(struct log_field){.name = "audit", .text = audit}, 1, "%s", text);
 }
 
-/* ---- folders of the workers' account ---- */
+/* ---- SANDBOX_ROOT ---- */
 
 static int root_unusable(const struct settings *s, const char *what, struct err *e)
 {
@@ -137,14 +140,81 @@ static int root_unusable(const struct settings *s, const char *what, struct err 
                                      : "set another path");
 }
 
-int root_folder_open(const struct settings *s, const char *name, const struct account *workers,
-                     struct err *e)
+static int root_open(const struct settings *s, struct err *e)
 {
     if (mkdir(s->sandbox_root, 0700) < 0 && errno != EEXIST)
         return root_unusable(s, "cannot be created", e);
-    AUTO_FD int root = open(s->sandbox_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int root = open(s->sandbox_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return root < 0 ? root_unusable(s, "cannot be opened as a directory", e) : root;
+}
+
+static bool is_lock_of(int fd, int root)
+{
+    struct stat ours, there;
+
+    return fd >= 0 && fstat(fd, &ours) == 0 &&
+           fstatat(root, LOCK_FILE, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
+/* A process that is in another container has no number here. */
+static int root_taken(const struct settings *s, int lock_fd, struct err *e)
+{
+    struct flock other = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char who[64] = "";
+
+    if (fcntl(lock_fd, F_GETLK, &other) == 0 && other.l_type != F_UNLCK && other.l_pid > 0)
+        snprintf(who, sizeof who, " (process %d)", (int)other.l_pid);
+    return err_set(e, ERR_BUSY,
+                   "SANDBOX_ROOT %s: another server%s uses it; end that one, or set another path",
+                   s->sandbox_root, who);
+}
+
+/* errno says why. Neither a full disk nor a file system without locks stops the start. */
+static int not_locked(const struct settings *s, const char *what, struct err *e)
+{
+    if (errno != ENOSPC && errno != EDQUOT && errno != ENOLCK)
+        return root_unusable(s, what, e);
+    log_warn("SANDBOX_ROOT %s %s: %s; another server that uses it is not noticed", s->sandbox_root,
+             what, strerror(errno));
+    return 0;
+}
+
+static int lock_file(const struct settings *s, int fd, struct err *e)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    if (fcntl(fd, F_SETLK, &whole) == 0)
+        return 0;
+    return errno == EAGAIN || errno == EACCES ? root_taken(s, fd, e)
+                                              : not_locked(s, "cannot be locked", e);
+}
+
+int root_lock(const struct settings *s, int *lock_fd, struct err *e)
+{
+    AUTO_FD int root = root_open(s, e);
     if (root < 0)
-        return root_unusable(s, "cannot be opened as a directory", e);
+        return -1;
+    if (is_lock_of(*lock_fd, root)) /* the lock ends when any descriptor of the file is closed */
+        return lock_file(s, *lock_fd, e);
+    if (mkdirat(root, STATE_DIR, 0700) < 0 && errno != EEXIST)
+        return not_locked(s, "is not writable", e);
+    AUTO_FD int fd = openat(root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return not_locked(s, "is not writable", e);
+    if (lock_file(s, fd, e) < 0)
+        return -1;
+    auto_close_fd(lock_fd);
+    *lock_fd = TAKE_FD(fd);
+    return 0;
+}
+
+int root_folder_open(const struct settings *s, const char *name, const struct account *workers,
+                     struct err *e)
+{
+    AUTO_FD int root = root_open(s, e);
+    if (root < 0)
+        return -1;
     if (mkdirat(root, name, 0700) < 0 && errno != EEXIST)
         return root_unusable(s, "is not writable", e);
     AUTO_FD int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -38,6 +38,15 @@ void log_follow(const struct settings *s);
 /* The line about an administrative act ("start", "reload", "stop"). */
 void log_act(const char *audit, const char *text);
 
+/*
+ * Locks SANDBOX_ROOT, which is made if it is not there, for this process: another server is refused
+ * until the process ends, however that is, or closes *lock_fd. Children do not have the lock; a
+ * program that follows by exec has it if the descriptor stays open. *lock_fd: -1, or that of an
+ * earlier call, which stays where it is the same folder's. -1: ERR_BUSY when another server has
+ * locked it, which *e names.
+ */
+int root_lock(const struct settings *s, int *lock_fd, struct err *e);
+
 /* Opens SANDBOX_ROOT/NAME, and makes both directories if they do not exist: the workers' account
  * owns it, mode 0700. Returns the descriptor or -1. */
 int root_folder_open(const struct settings *s, const char *name, const struct account *workers,

@@ -20,7 +20,7 @@ sys.path[:0] = [os.path.join(HERE, "../e2e"), os.path.join(HERE, "../nginx")]
 # pylint: disable=wrong-import-position
 import clone  # noqa: E402
 import debian_root  # noqa: E402
-import engine  # noqa: E402
+import existing  # noqa: E402
 import groups_walk  # noqa: E402
 import harness  # noqa: E402
 import sites  # noqa: E402
@@ -70,11 +70,7 @@ def start_sh():
     return seconds(start, house.client)
 
 
-# Of the other contents of /run and /var/lib the server has the engine's socket, and a folder for files that the engine sees, too.
-WALK = r"""
-touch "$W/engine.sock" && mount --bind "$ENGINE" "$W/engine.sock"
-""" + groups_walk.MACHINE + r"""
-mkdir -p "$W/state" /var/lib/sandcgi && mount --bind "$W/state" /var/lib/sandcgi
+WALK = existing.WITH_ENGINE + r"""
 run()
 {
     [[ $(ask "http://127.0.0.1:$PORT/mcp/api" -H "Authorization: Bearer $token" -H 'Content-Type: application/json' -H "$REVISION" \
@@ -94,10 +90,7 @@ def existing_nginx():
         raise harness.Skip("needs root")
     folder = harness.new_folder("walk")
     pathlib.Path(folder, "commands").write_text(groups_walk.documented_commands("existing nginx"), encoding="utf-8")
-    files = f"{folder}/state/sandboxes"
-    harness.at_test_end(lambda: [engine.remove(one["Id"]) for one in engine.of_instance(engine.instance(files))])
-    done = groups_walk.in_machine(folder, WALK, NO_NETWORK | {
-        "ENGINE": engine.socket_path(), "DOCKER_HOST": f"unix://{folder}/engine.sock", "SANDBOX_HOST_PATH": files,
+    done = groups_walk.in_machine(folder, WALK, existing.engine_environment(folder) | {
         "CALL": json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": RUN}), "REVISION": ": ".join(*RUN_HEADERS.items())})
     harness.equal(done.returncode, 0, f"the way into an existing nginx: {done.stdout[-3000:]}{done.stderr[-1000:]}")
     begin, end = map(float, done.stdout.split()[-2:])

@@ -48,12 +48,21 @@ def _is_free(port):
 
 
 class Clone:
-    def __init__(self):
+    """of: another one, whose compiled program it has; account: an ordinary one (pwd), which it belongs to and which starts it."""
+
+    def __init__(self, of=None, account=None):
         base = new_folder("clone")
-        self.home = base
+        self.home = account.pw_dir if account else base
         self.folder = f"{base}/sandcgi"
         self.state = f"{base}/state"
-        make_clone(self.folder)
+        self.as_account = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
+        if of:
+            shutil.copytree(of.folder, self.folder, symlinks=True)
+            os.unlink(f"{self.folder}/.env")
+        else:
+            make_clone(self.folder)
+        if account:
+            subprocess.run(["chown", "-R", f"{account.pw_uid}:{account.pw_gid}", base], check=True)
         self.https_port = 8443 if _is_free(8443) else free_port()
         self.http_port = 8080 if _is_free(8080) else free_port()
         self.env_file = f"{self.folder}/.env"
@@ -67,7 +76,7 @@ class Clone:
         """Runs ./start.sh; (exit status, everything it printed)."""
         done = subprocess.run(["./start.sh", *arguments], cwd=self.folder, stdin=subprocess.DEVNULL,
                               env=self.environment() | (environment or {}), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout, check=False)
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout, check=False, **self.as_account)
         return done.returncode, done.stdout
 
     def shell(self, script, timeout=120):

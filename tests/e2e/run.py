@@ -50,6 +50,7 @@ MODULES = (
     "crash",
     "update",
     "versions",
+    "existing",
     "frontends",
     "other_servers",
     "debian",

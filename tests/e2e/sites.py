@@ -184,7 +184,7 @@ class Site:
                                             env=clean_environment() | SANITIZER_ENV | self.environment, **popen)
         return self.process
 
-    def start_nginx(self):
+    def _render_nginx(self):
         cert, key = certificate()
         account = web_account()
         values = {"RUN_DIR": f"{self.folder}/run", "LOG_DIR": f"{self.folder}/log", "TMP_DIR": f"{self.folder}/tmp", "CACHE_DIR": f"{self.folder}/tmp",
@@ -198,16 +198,26 @@ class Site:
                   "UPLOAD_MAX": self.settings.get("SANDBOX_UPLOAD_MAX", "2g"), "SIGNED_URLS": "1" if "SANDBOX_URL_TTL" in self.settings else "",
                   "STORE": "1" if "SANDBOX_STORE" in self.settings else "",
                   } | self.nginx_values
-        self.set_token("default", self.token)
         done = subprocess.run([f"{TOP}/nginx/render.sh", f"{self.folder}/conf", *(f"{k}={v}" for k, v in values.items())],
                               capture_output=True, text=True, check=False)
         if done.returncode:
             raise Failed(f"render.sh: {done.stderr}")
+
+    def start_nginx(self):
+        self.set_token("default", self.token)
+        self._render_nginx()
         log = f"{self.folder}/log/nginx-start.log"
         with open(log, "ab") as out:
             self.nginx_process = subprocess.Popen(
                 [*DIE_WITH_US, nginx_binary(), "-c", f"{self.folder}/conf/nginx.conf", "-e", f"{self.folder}/log/nginx-error.log",
                  "-g", "daemon off;"], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def reload_nginx(self):
+        """With nginx_values as they are now."""
+        before = procs.children(self.nginx_process.pid)
+        self._render_nginx()
+        os.kill(self.nginx_process.pid, signal.SIGHUP)
+        wait_until(lambda: not any(map(accepts, before)), 20, "nginx's new workers accept")
 
     def take_up_file_key(self):
         """What FILE_SECRET's change asks of nginx."""

@@ -12,14 +12,14 @@ from streams import modern_message
 
 
 class Stdio:
-    def __init__(self, config, revision=None, answers="structured", options=(), environment=None, **popen):
+    def __init__(self, config, revision=None, answers="structured", options=(), environment=None, binary=sites.BINARY, **popen):
         """config: None: without settings."""
         self.revision = revision
         self._lines = queue.Queue()
         self._next = 0
         self._methods = {}
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [sites.BINARY, "stdio", *(["--config", config] if config else ()), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [binary, "stdio", *(["--config", config] if config else ()), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=popen.pop("stderr", subprocess.DEVNULL),
             env=sites.clean_environment() | sites.SANITIZER_ENV | {"ANSWERS": answers} | (environment or {}), **popen)
         at_test_end(procs.end, self.process)

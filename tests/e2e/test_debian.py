@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+import urllib.parse
 
 import debian_root
 import engine
@@ -56,6 +57,10 @@ def _():
     result = client.run("echo 42 >answer.txt; cat answer.txt", "bash")
     equal(result["stdout"], "42\n")
     equal(client.download(result["files"][0]["url"]).body, b"42\n")
+    link = urllib.parse.urlsplit(client.structured("create_upload", {"conversationId": client.conversation, "filename": "up.bin"})["url"])
+    for status, body in ((201, b"u" * 300_000), (410, b"again")):
+        equal(client.http("PUT", f"{link.path}?{link.query}", body).status, status, "an upload by its link")
+    equal(client.run("wc -c <up.bin", "bash")["stdout"], "300000\n")
     log = root.log()
     contains(log, "using the socket fastcgi that was handed over")
     contains(log, "using the socket hub that was handed over")

@@ -1,9 +1,13 @@
 """sandcgi stdio, as desktop clients start it: both eras, told apart by what comes first."""
+import base64
+import io
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
+import tarfile
 import urllib.parse
 
 import engine
@@ -115,6 +119,44 @@ def _():
     equal(again.result("tools/call", _run("cat 'a b.txt'", "one"), 60)["structuredContent"]["stdout"], "made\n")
     with open(settings, encoding="utf-8") as file:
         contains(file.read(), secret, "the settings of the first start")
+
+
+def _archive():
+    """base64 of a tar.gz with packed.txt."""
+    out, content = io.BytesIO(), b"packed\n"
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        info = tarfile.TarInfo("packed.txt")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return base64.b64encode(out.getvalue()).decode()
+
+
+@test("stdio: the program is replaced while a client runs: that one goes on, the next has the new one, and both see the files; rm -r leaves nothing", timeout=90)
+def _():
+    home, environment = new_home()
+    program = f"{new_folder('program')}/sandcgi"
+    shutil.copy(sites.BINARY, program)
+    before = Stdio(None, environment=environment, binary=program, options=("--tools", "all"))
+    before.initialize()
+    equal(before.result("tools/call", _run("echo kept >kept.txt", "one"), 60)["structuredContent"]["status"], "ok")
+    lasts = before.call("tools/call", _run("sleep 4; cat kept.txt", "one"))
+    shutil.copy(program, f"{program}.new")  # as "make install" does it: by another file
+    os.rename(f"{program}.new", program)
+    equal(before.answer(lasts)["result"]["structuredContent"]["stdout"], "kept\n", "the program that was under way")
+    after = Stdio(None, environment=environment, binary=program)
+    after.initialize()
+    equal(os.readlink(f"/proc/{before.process.pid}/exe"), f"{program} (deleted)")
+    equal(after.result("tools/call", _run("cat kept.txt; echo new >new.txt", "one"), 60)["structuredContent"]["stdout"], "kept\n", "the new one")
+    unpacked = before.result("tools/call", {"name": "upload_archive", "arguments": {"conversationId": "one", "content": _archive()}})
+    check(not unpacked.get("isError"), f"the one before cannot start its reader of archives: {unpacked}")
+    equal(before.result("tools/call", _run("cat new.txt packed.txt", "one"), 60)["structuredContent"]["stdout"], "new\npacked\n")
+    for one in before, after:
+        one.process.stdin.close()
+        equal(one.process.wait(60), 0)
+    state = f"{home}/.local/state/sandcgi"
+    wait_until(lambda: not _containers(state), 20, "no container is left")
+    shutil.rmtree(state)
+    equal([name for _where, _folders, names in os.walk(home) for name in names], [])
 
 
 @test("every configuration of fcgi/desktop.md starts a server that answers")

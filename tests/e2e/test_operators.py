@@ -395,6 +395,33 @@ def _():
     contains(found[0]["mend"], "nginx -s reload")
 
 
+def _certificate(host, days):
+    """(certificate, key), self-signed; of 0 days: it has expired."""
+    folder = new_folder("certificate")
+
+    def run(*words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder)
+    with open(f"{folder}/names", "w", encoding="ascii") as file:
+        file.write(f"subjectAltName=DNS:{host}\n")
+    run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", "key.pem", "-out", "request.pem", "-subj", f"/CN={host}")
+    run("x509", "-req", "-in", "request.pem", "-signkey", "key.pem", "-days", str(days), "-extfile", "names", "-out", "cert.pem")
+    return f"{folder}/cert.pem", f"{folder}/key.pem"
+
+
+@test("a certificate that has expired, or is for another host, is a line of the server's own log soon after the start, and wrong for doctor")
+def _():
+    def started(host, days):
+        cert, key = _certificate(host, days)
+        return sites.own({"SANDCGI_LOG_LEVEL": "info"}, nginx={"CERT": cert, "CERT_KEY": key})
+    well = started("localhost", 2)  # it is looked at first
+    for site, words in ((started("localhost", 0), "expired 0 days ago"), (started("other.example.org", 2), "is for another host")):
+        line = f"warn housekeeper: the certificate of PUBLIC_BASE_URL {words}: clients refuse it"
+        wait_until(lambda of=site, what=line: _lines(of, what), 30, line)
+        found = [one for one in _findings(site) if one["about"] == "certificate" and one["state"] == "wrong"]
+        equal([one["text"] for one in found], [f"the certificate of PUBLIC_BASE_URL {words}"])
+    check(not _lines(well, "certificate"), "a good one is told")
+
+
 @test("doctor finds what AppArmor or SELinux has denied, of this day and of this server, and says what allows it")
 def _():
     if not IS_ROOT:

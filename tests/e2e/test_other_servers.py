@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 import time
@@ -13,8 +14,8 @@ import urllib.parse
 import engine
 import procs
 import sites
-from harness import TOP, Failed, Skip, at_test_end, check, contains, equal, test, wait_until
-from mcp import Client
+from harness import TOP, Failed, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
+from mcp import Client, end_run
 from streams import Stream
 
 STREAM_S = 1.5  # between the first line and the last
@@ -75,7 +76,7 @@ def new_site(**settings):
     """For one of the functions that start a web server."""
     port = sites.free_port()
     site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "SANDCGI_HUB": None, "ANSWERS": "structured",
-                      "PUBLIC_BASE_URL": f"http://localhost:{port}"} | settings, start=False)
+                      "PUBLIC_BASE_URL": f"http://localhost:{port}"} | settings, start=False, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
     site.port = port
     os.makedirs(f"{site.folder}/web/site")
     return site
@@ -92,9 +93,10 @@ def _start(site, text, binary, *options):
     path = f"{site.folder}/web/server.conf"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+    site.web_config = path
     if sites.IS_ROOT:
         subprocess.run(["chown", "-R", sites.web_account(), f"{site.folder}/web", f"{site.folder}/log", f"{site.folder}/tmp"], check=True)
-    process = subprocess.Popen([*_as_web_account(site), *sites.DIE_WITH_US, binary, *options, path], stdin=subprocess.DEVNULL,  # pylint: disable=consider-using-with
+    process = site.web = subprocess.Popen([*_as_web_account(site), *sites.DIE_WITH_US, binary, *options, path], stdin=subprocess.DEVNULL,  # pylint: disable=consider-using-with
                                env=sites.clean_environment() | sites.SANITIZER_ENV)
     at_test_end(procs.end, process)
     client = Client(f"http://localhost:{site.port}")
@@ -125,8 +127,8 @@ def _as_web_account(site):
 def start_apache_fastcgi(site, patience=60):
     """The server and Apache; patience: its TimeOut in seconds."""
     site.start_server()
-    page = _page("apache-fastcgi", {"/run/sandcgi/fastcgi.sock": site.front})
-    _apache(site, ("proxy", "proxy_fcgi"), page, patience)
+    site.web_block = _page("apache-fastcgi", {"/run/sandcgi/fastcgi.sock": site.front})
+    _apache(site, ("proxy", "proxy_fcgi"), site.web_block, patience)
 
 
 CGI = {"SANDCGI_USER": None, "SANDCGI_LISTEN_GROUP": None}
@@ -151,8 +153,8 @@ def start_apache_cgi(site):
 def start_lighttpd(site):
     """The server and lighttpd."""
     site.start_server()
-    page = _page("lighttpd", {"/run/sandcgi/fastcgi.sock": site.front})
-    _start(site, LIGHTTPD.format(folder=site.folder, port=site.port, page=page), _program("lighttpd"), "-D", "-f")
+    site.web_block = _page("lighttpd", {"/run/sandcgi/fastcgi.sock": site.front})
+    _start(site, LIGHTTPD.format(folder=site.folder, port=site.port, page=site.web_block), _program("lighttpd"), "-D", "-f")
 
 
 def _target(url):
@@ -261,19 +263,45 @@ def _journey(site):
     return client
 
 
-@test("Apache with mod_proxy_fcgi, as the page has it: tools, run, stream, upload, archive, downloads, planted links", timeout=90)
+def _upgrade(site, client):
+    """As the page has it: another program at the same place, with a program under way and calls meanwhile."""
+    run = client.begin_run("sleep 3; echo over", "bash")
+    wait_until(site.containers, 10, "a container")
+    shutil.copy(site.binary, f"{site.binary}.new")
+    os.rename(f"{site.binary}.new", site.binary)
+    began = site.log().count("listening on")
+    site.reload()
+    while site.log().count("listening on") == began:
+        equal(client.fresh().request("ping").status, 200)
+    result, status = end_run(run, 20)
+    equal((status, result["stdout"]), (200, "over\n"), "the program that was under way")
+    equal(os.readlink(f"/proc/{site.process.pid}/exe"), site.binary)
+    equal(client.run("cat made.txt", "bash")["stdout"], "0123456789", "after it")
+
+
+def _remove(site, client):
+    """As the page has it: the configuration goes, then the server."""
+    with open(site.web_config, "r+", encoding="utf-8") as file:
+        rest = file.read().replace(site.web_block, "")
+        file.seek(0)
+        file.truncate()
+        file.write(rest)
+    site.web.send_signal(signal.SIGUSR1)
+    wait_until(lambda: client.fresh().http("GET", "/healthz").status == 404, 10, "the web server has no /healthz")
+    site.process.terminate()
+    equal(site.process.wait(60), 0, "exit status of the server")
+    equal(client.fresh().http("POST", "/mcp", b"{}").status, 404)
+    wait_until(lambda: not site.all_containers(), 10, "no container is left")
+
+
+@test("Apache with mod_proxy_fcgi, as the page has it: tools, run, stream, upload, archive, downloads, planted links; upgrade, remove", timeout=90)
 def _():
     site = new_site()
     start_apache_fastcgi(site, patience=2)
     client = _journey(site)
     equal(client.run("sleep 3; echo awake", "bash")["stdout"], "awake\n", "a call that is silent for longer than TimeOut")
-    began = site.log().count("audit=reload")
-    site.reload()  # as the page has the upgrade
-    for _ in range(200):
-        equal(client.fresh().request("ping").status, 200)
-        if site.log().count("audit=reload") > began:
-            break
-    equal(client.run("cat made.txt", "bash")["stdout"], "0123456789", "after it")
+    _upgrade(site, client)
+    _remove(site, client)
 
 
 @test("Apache with a CGI program and .htaccess, as on shared hosting, without a running server: the same, and long calls", timeout=120)
@@ -296,8 +324,10 @@ def _():
     equal(client.http("GET", "/healthz").status, 404, "removed")
 
 
-@test("lighttpd with FastCGI and signed links: the same", timeout=90)
+@test("lighttpd with FastCGI and signed links: the same, with upgrade and removal", timeout=90)
 def _():
     site = new_site(SANDBOX_URL_TTL="1h")
     start_lighttpd(site)
-    _journey(site)
+    client = _journey(site)
+    _upgrade(site, client)
+    _remove(site, client)

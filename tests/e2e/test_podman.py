@@ -12,6 +12,7 @@ import subprocess
 import time
 import urllib.parse
 
+import clone
 import engine
 import fcgi
 import network
@@ -340,3 +341,40 @@ def _():
     equal(done.returncode, 0, done.stdout + done.stderr)
     labels = engine.api("GET", "/images/sandcgi-runner-tiny:latest/json", path_to_socket=path)["Config"]["Labels"]
     check(labels["sandbox.version"] and labels["sandbox.build"], labels)
+
+
+@test("./start.sh of an ordinary account with Podman: files and an upload by their links through nginx, an upgrade to the clone's next version with a program under way, --stop", timeout=300)
+def _():
+    account, path = _rootless_service()
+    for language in "python", "typescript":
+        _load(path, f"sandcgi-runner-{language}:latest")
+    house = clone.Clone(clone.started(), account)
+    settings = {"DOCKER_HOST": f"unix://{path}", "HOME": account.pw_dir, "XDG_RUNTIME_DIR": f"{account.pw_dir}/run"}
+
+    def start_sh(*words):
+        status, said = house.start_sh(*words, environment=settings)
+        equal(status, 0, said[-2000:] + house.log_tails())
+        return said
+    at_test_end(lambda: house.start_sh("--stop", environment=settings))
+    start_sh()
+    client = sites.new_conversation(house.client())
+    result = client.run("echo made >file; id -u", "bash")
+    equal(result["stdout"], f"{account.pw_uid}\n")
+    made = urllib.parse.urlsplit(result["files"][0]["url"]).path
+    equal(client.http("GET", made).body, b"made\n")
+    link = urllib.parse.urlsplit(client.structured("create_upload", {"conversationId": client.conversation, "filename": "up.bin"})["url"])
+    equal(client.http("PUT", f"{link.path}?{link.query}", b"u" * 300_000).status, 201)
+    equal(client.run("stat -c '%s %u' up.bin", "bash")["stdout"], f"300000 {account.pw_uid}\n")
+
+    with open(f"{house.folder}/fcgi/main.c", "a", encoding="utf-8") as file:  # as "git pull" leaves it
+        file.write("extern const char next_version[];\nconst char next_version[] = \"next\";\n")
+    run = client.fresh()
+    run.conversation = client.conversation
+    run = run.begin_run("sleep 10; echo over", "bash")
+    wait_until(lambda: any(one["Labels"].get("sandbox.language") == "bash" for one in engine.api("GET", "/containers/json", path_to_socket=path)), 15, "its container")
+    contains(start_sh(), "has taken up the program and the settings")
+    result, status = end_run(run, 60)
+    equal((status, result["stdout"]), (200, "over\n"), "the program that was under way")
+    equal(client.fresh().http("GET", made).body, b"made\n", "an old link")
+    start_sh("--stop")
+    wait_until(lambda: not engine.api("GET", "/containers/json?all=1", path_to_socket=path), 20, "no container is left")

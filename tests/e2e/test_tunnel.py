@@ -1,16 +1,18 @@
 """Behind a tunnel: a stand-in of cloudflared sends what that one sends, and ends a request that has been silent for long."""
 import contextlib
 import http.client
+import os
 import queue
 import select
+import shutil
 import socket
 import ssl
 import threading
 import time
 
 import sites
-from harness import Skip, at_test_end, check, contains, equal, test
-from mcp import Client
+from harness import Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
+from mcp import Client, end_run
 from streams import open_modern
 
 try:
@@ -25,6 +27,7 @@ except ImportError:
 PUBLIC = "sandbox.example.org"
 ADDRESS = "198.51.100.7"
 IDLE_S = 18  # 100 s at Cloudflare; keep-alives come every 15 s
+HEAD_LEN, GOAWAY = 9, 7  # of frames of HTTP/2
 
 
 class Tunnel:
@@ -88,54 +91,92 @@ class Tunnel:
         return connection
 
 
-class Http2Tunnel(Tunnel):
-    """The same with http2Origin: all requests are streams of one TLS connection, which stays."""
+class Http2Origin:
+    """A TLS connection to nginx, whose streams are requests."""
 
-    def __init__(self, site):
-        if not h2:
-            raise Skip("python3-h2 is not installed")
-        super().__init__(site)
+    def __init__(self, port):
         context = ssl.create_default_context(cafile=sites.certificate()[0])
         context.set_alpn_protocols(["h2"])
-        self.origin = context.wrap_socket(socket.create_connection(("127.0.0.1", site.https_port)), server_hostname="localhost")
-        equal(self.origin.selected_alpn_protocol(), "h2")
+        self.sock = context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")
+        equal(self.sock.selected_alpn_protocol(), "h2")
         self.lock = threading.Lock()  # of state and of the connection's writing side
         self.state = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding="utf-8"))
         self.state.initiate_connection()
-        self.answers = {}  # of each stream
+        self.answers = {}  # of each stream: events; None: the connection has ended
+        self.ending = False  # it takes no further request
         self._flush()
-        at_test_end(self.origin.close)
+        at_test_end(self.sock.close)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _flush(self):
-        self.origin.sendall(self.state.data_to_send())
+        self.sock.sendall(self.state.data_to_send())
+
+    def _frames(self):
+        """All but GOAWAY, after which streams that have begun go on: h2 would take it for their end."""
+        data = b""
+        while more := self.sock.recv(65536):
+            data += more
+            while len(data) >= HEAD_LEN and len(data) >= (size := HEAD_LEN + int.from_bytes(data[:3], "big")):
+                frame, data = data[:size], data[size:]
+                self.ending |= frame[3] == GOAWAY
+                if frame[3] != GOAWAY:
+                    yield frame
 
     def _read(self):
         with contextlib.suppress(OSError, ValueError):
-            while data := self.origin.recv(65536):
+            for frame in self._frames():
                 with self.lock:
-                    for event in self.state.receive_data(data):
+                    for event in self.state.receive_data(frame):
                         if isinstance(event, h2.events.DataReceived):
                             self.state.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                         if getattr(event, "stream_id", 0) in self.answers:
                             self.answers[event.stream_id].put(event)
                     self._flush()
+        with self.lock:
+            self.ending = True
+            for answers in self.answers.values():
+                answers.put(None)
+
+    def ask(self, headers, body):
+        """(number, answers) of a new stream; None: nginx has told this connection to end."""
+        with self.lock, contextlib.suppress(OSError, h2.exceptions.ProtocolError):
+            if not self.ending:
+                number = self.state.get_next_available_stream_id()
+                self.answers[number] = queue.Queue()
+                self.state.send_headers(number, headers, end_stream=not body)
+                if body:
+                    self.state.send_data(number, body, end_stream=True)
+                self._flush()
+                return number, self.answers[number]
+        return None
+
+    def cancel(self, number):
+        with self.lock, contextlib.suppress(OSError, h2.exceptions.ProtocolError):
+            self.state.reset_stream(number, h2.errors.ErrorCodes.CANCEL)
+            self._flush()
+
+
+class Http2Tunnel(Tunnel):
+    """The same with http2Origin: all requests are streams of one TLS connection. When nginx ends it, another follows."""
+
+    def __init__(self, site):
+        if not h2:
+            raise Skip("python3-h2 is not installed")
+        super().__init__(site)
+        self.origins = [Http2Origin(site.https_port)]
+        self.choosing = threading.Lock()
 
     def _ask(self, head, body):
-        """(number, answers) of a new stream."""
+        """(connection, number, answers) of a new stream."""
         lines = head.decode().split("\r\n")
         method, path, _ = lines[0].split()
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
         names = [(":method", method), (":scheme", "https"), (":authority", headers["host"]), (":path", path)]
         rest = {name: value for name, value in headers.items() if name not in ("host", "connection", "transfer-encoding")} | self.added()
-        with self.lock:
-            number = self.state.get_next_available_stream_id()
-            self.answers[number] = queue.Queue()
-            self.state.send_headers(number, [*names, *rest.items()], end_stream=not body)
-            if body:
-                self.state.send_data(number, body, end_stream=True)
-            self._flush()
-        return number, self.answers[number]
+        with self.choosing:
+            while not (begun := self.origins[-1].ask([*names, *rest.items()], body)):
+                self.origins.append(Http2Origin(self.site.https_port))
+            return self.origins[-1], *begun
 
     def _serve(self, client):
         with client:
@@ -147,33 +188,36 @@ class Http2Tunnel(Tunnel):
             while len(body) < sum(size):
                 body += client.recv(65536)
             began = time.monotonic()
-            number, answers = self._ask(head, body)
-            try:
-                self._answer(client, answers, began)
-            except (queue.Empty, OSError) as problem:  # silent for too long; or the client has gone
-                self.cut += isinstance(problem, queue.Empty)
-                with self.lock, contextlib.suppress(h2.exceptions.ProtocolError):
-                    self.state.reset_stream(number, h2.errors.ErrorCodes.CANCEL)
-                    self._flush()
+            while self._answer(client, self._ask(head, body), began):
+                pass
 
-    def _answer(self, client, answers, began):
-        event = answers.get(timeout=IDLE_S)
-        while not isinstance(event, h2.events.StreamEnded):
-            if isinstance(event, h2.events.ResponseReceived):
-                self.first_byte.append(time.monotonic() - began)
-                (_, status), *headers = event.headers
-                lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-                client.sendall(f"HTTP/1.1 {status} \r\n{lines}connection: close\r\n\r\n".encode())
-            elif isinstance(event, h2.events.DataReceived):
-                client.sendall(event.data)
-            elif isinstance(event, h2.events.StreamReset):
-                return
+    def _answer(self, client, stream, began):
+        """True: nginx ended the connection before the request, which has to be asked again."""
+        origin, number, answers = stream
+        told = False
+        try:
             event = answers.get(timeout=IDLE_S)
+            while not isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)):
+                if event is None:
+                    return not told
+                if isinstance(event, h2.events.ResponseReceived):
+                    self.first_byte.append(time.monotonic() - began)
+                    told = True
+                    (_, status), *headers = event.headers
+                    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+                    client.sendall(f"HTTP/1.1 {status} \r\n{lines}connection: close\r\n\r\n".encode())
+                elif isinstance(event, h2.events.DataReceived):
+                    client.sendall(event.data)
+                event = answers.get(timeout=IDLE_S)
+        except (queue.Empty, OSError) as problem:  # silent for too long; or the client has gone
+            self.cut += isinstance(problem, queue.Empty)
+            origin.cancel(number)
+        return False
 
 
 def _tunnelled(kind):
-    """(site, tunnel) with settings as nginx/README.md has them."""
-    site = sites.own({"PUBLIC_BASE_URL": f"https://{PUBLIC}", "SANDBOX_TIMEOUT": "60s"}, False)
+    """(site, tunnel) with settings as nginx/README.md has them; the site's program is its own."""
+    site = sites.own({"PUBLIC_BASE_URL": f"https://{PUBLIC}", "SANDBOX_TIMEOUT": "60s"}, False, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
     site.nginx_values = {"HOSTS": PUBLIC, "REAL_IP_FROM": "127.0.0.1", "REAL_IP_HEADER": "CF-Connecting-IP"}
     site.start()
     return site, kind(site)
@@ -224,3 +268,65 @@ def _():
     with open(f"{site.folder}/log/access.log", encoding="utf-8") as log:
         lines = [line for line in log.read().splitlines() if "/mcp" in line]
     check(lines and all(f" {ADDRESS} " in line and " HTTP/2.0" in line for line in lines), lines[-3:])
+
+
+def _upgrade(site):
+    """Another program, and what nginx/README.md has for it."""
+    shutil.copy(site.binary, site.binary + ".new")
+    os.rename(site.binary + ".new", site.binary)
+    before = site.log().count("listening on")
+    site.reload_nginx()
+    site.reload()
+    wait_until(lambda: site.log().count("listening on") > before, 20, "the new program serves")
+
+
+def _upgrade_walk(kind):
+    site, tunnel = _tunnelled(kind)
+    client, lasts, pings = tunnel.client(), tunnel.client(), tunnel.client()
+    client.conversation = lasts.conversation = "tunnel"
+    link = client.run("open('a.txt', 'w').write('x'); print('made')")["files"][0]["url"].removeprefix(f"https://{PUBLIC}")
+    over, statuses = threading.Event(), []
+
+    def ask():
+        while not over.wait(0.05):
+            statuses.append(pings.request("ping").status)
+    caller = threading.Thread(target=ask, daemon=True)
+    caller.start()
+    params = {"name": "run_code", "arguments": {"conversationId": "streams", "language": "bash", "code": "echo one; sleep 8; echo two"}}
+    stream = open_modern(tunnel.client(), "tools/call", params, name="run_code", meta={"progressToken": "p"}).begin()
+    stream.wait_for("notifications/progress", 3)
+    run = lasts.begin_run("sleep 6; echo over", "bash")
+    wait_until(lambda: len(site.containers()) == 2, 15, "both programs run")
+    _upgrade(site)
+    result, status = end_run(run, 30)
+    equal((status, result["stdout"]), (200, "over\n"), "the call that was under way")
+    equal(stream.result()["result"]["structuredContent"]["stdout"], "one\ntwo\n", "the stream that was open")
+    over.set()
+    caller.join()
+    check(len(statuses) > 20, f"{len(statuses)} calls")
+    equal((set(statuses), tunnel.cut), ({200}, 0), "calls meanwhile")
+    equal(client.http("GET", link).body, b"x", "an old link")
+    return site, tunnel
+
+
+@test("behind a tunnel: an upgrade with a call and a stream under way; removed, the site has its own name, and the tunnel's header counts for nothing", timeout=120)
+def _():
+    site, _tunnel = _upgrade_walk(Tunnel)
+    site.settings["PUBLIC_BASE_URL"] = site.base_url
+    site.nginx_values = {}
+    site.reload_nginx()
+    site.reload()
+    client = sites.new_conversation(site.client())
+    wait_until(lambda: client.request("tools/list").status == 200, 20, "it answers under its own name")
+    forged = "203.0.113.9"
+    equal(client.http("GET", "/healthz", headers={"CF-Connecting-IP": forged}).status, 200)
+    result = wait_until(lambda: (r := client.run("echo x >b.txt", "bash"))["files"][0]["url"].startswith(f"{site.base_url}/files/") and r, 20, "links with its own name")
+    equal(client.download(result["files"][0]["url"]).body, b"x\n")
+    with open(f"{site.folder}/log/access.log", encoding="utf-8") as log:
+        check(forged not in log.read(), "a header of a client counts")
+
+
+@test("behind a tunnel that speaks HTTP/2 to nginx: an upgrade with a call and a stream under way", timeout=120)
+def _():
+    _site, tunnel = _upgrade_walk(Http2Tunnel)
+    check(len(tunnel.origins) > 1, "the connection outlived nginx's reload")

@@ -13,6 +13,7 @@ import time
 import sites
 from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, holds_for, new_folder, test, wait_until
 from mcp import end_run
+from stdio import Stdio
 
 
 class Updated:
@@ -88,7 +89,64 @@ def _():
     second = site.start_server()
     equal(second.wait(30), 1)
     site.process = before
-    contains(site.log(), "another process listens there; is the server started already (sandcgi status)?")
+    contains(site.log(), f"SANDBOX_ROOT {site.root}: another server (process {before.pid}) uses it")
+
+
+# ---- one server for each SANDBOX_ROOT ----
+
+def _another(site, **settings):
+    """A server with other sockets in the same SANDBOX_ROOT; (exit status, None: it serves; what it said)."""
+    other = sites.own({"SANDBOX_ROOT": site.root, "FILE_SECRET": site.settings["FILE_SECRET"]} | settings, start=False)
+    process = other.start_server()
+    wait_until(lambda: process.poll() is not None or "audit=start" in other.log(), 20, "it starts or ends")
+    return process.poll(), other
+
+
+@test("a server with other sockets in the same SANDBOX_ROOT does not start, and says whose it is; what works beside a server does; after kill -9 the next starts", timeout=120)
+def _():
+    site = sites.own({"SANDCGI_METRICS": ""})
+    equal(sites.new_conversation(site.client()).run("echo kept > kept", "bash")["status"], "ok")
+    told = f"sandcgi: SANDBOX_ROOT {site.root}: another server (process {site.process.pid}) uses it; end that one, or set another path\n"
+    for settings in ({}, {"SANDCGI_TAKEOVER": "true"}):
+        status, other = _another(site, **settings)
+        equal((status, other.log()), (1, told), settings)
+    reloads = site.log().count("audit=reload")
+    site.reload()
+    wait_until(lambda: site.log().count("audit=reload") > reloads, 20, "a reload")
+    equal(_another(site)[0], 1, "after a reload")
+
+    def does(*words):
+        done = subprocess.run([site.binary, *words, "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
+        check(done.returncode == 0 or words[0] == "doctor", f"{words}: {done.stderr}")
+        return done.stdout
+    saved = f"{new_folder('saved')}/all.tar"
+    does("backup", saved)
+    does("restore", "--replace", saved)
+    does("check")
+    contains(does("doctor"), "engine")
+    beside = Stdio(site.config)
+    beside.initialize()
+    run = {"name": "run_code", "arguments": {"conversationId": "c", "language": "bash", "code": "echo beside"}}
+    equal(beside.result("tools/call", run)["structuredContent"]["stdout"], "beside\n")
+    alone = Stdio(site.config, environment={"SANDCGI_BROKER": f"{site.folder}/none.sock"})
+    alone.initialize()
+    equal(alone.result("tools/call", run)["structuredContent"]["stdout"], "beside\n", "with a broker of its own")
+    site.process.kill()
+    site.process.wait()
+    status, other = _another(site)
+    equal(status, None, other.log())
+
+
+@test("a server that was told to end leaves SANDBOX_ROOT to the next, while its last program runs")
+def _():
+    site = sites.own({"SANDCGI_METRICS": ""})
+    client = sites.new_conversation(site.client())
+    connection = client.begin_run("sleep 4; echo over", "bash")
+    wait_until(site.containers, 10, "a container")
+    site.process.terminate()
+    wait_until(lambda: _another(site)[0] is None, 20, "the next serves")
+    result, _status = end_run(connection, 30)
+    equal(result["stdout"], "over\n")
 
 
 @test("after a takeover HUP reloads, and the next server takes over, too", timeout=120)

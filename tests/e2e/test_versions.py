@@ -4,8 +4,9 @@ import shutil
 
 import runs
 import sites
-from harness import Skip, contains, equal, test, wait_until
+from harness import Skip, check, contains, equal, test, wait_until
 from mcp import ToolError, end_run
+from stdio import Stdio
 
 OTHER = os.path.join(os.path.dirname(sites.BINARY), "tests/e2e/sandcgi-other-version")
 LASTS = "sleep 4; echo done"
@@ -51,9 +52,18 @@ def _():
     in_background = runs.begin(client, LASTS)
     connection = other.begin_run(LASTS, "bash")
     wait_until(lambda: len(site.containers()) == 4, 15, "their containers")
+    run = {"name": "run_code", "arguments": {"conversationId": "c", "language": "bash", "code": "echo beside"}}
+    beside = Stdio(site.config, binary=site.binary)
+    beside.initialize()
+    equal(beside.result("tools/call", run)["structuredContent"]["stdout"], "beside\n")
     _upgrade(site)
 
     equal(_patient(lambda: client.run("echo new", "bash"))["stdout"], "new\n")
+    answer = beside.result("tools/call", run)
+    check(answer["isError"] and "sandcgi stdio of that version must be started again" in answer["content"][0]["text"], answer)
+    again = Stdio(site.config, binary=site.binary)
+    again.initialize()
+    equal(again.result("tools/call", run)["structuredContent"]["stdout"], "beside\n")
     result, status = end_run(connection, 20)
     equal((status, result["status"], result["stdout"]), (200, "ok", "done\n"))
     for run_id in in_background, in_sandbox:

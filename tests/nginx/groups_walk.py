@@ -165,11 +165,19 @@ def documented_commands(walked):
     return re.search(rf"<!-- walk: {walked} -->\n```sh\n(.*?)```", text, re.S).group(1)
 
 
-def in_machine(folder, script, environment):
-    """Runs a script that has MACHINE in it, in namespaces of its own; folder is its W."""
+NAMESPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def machine_environment(folder, port, environment):
+    """Of a script that has MACHINE in it; folder is its W, port its nginx's."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SANDBOX_", "SANDCGI_", "DOCKER_"))}
-    return subprocess.run(["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script], check=False,
-                          capture_output=True, text=True, timeout=100, env=clean | {"W": folder, "BINARY": str(BINARY), "PORT": str(free_port())} | environment)
+    return clean | {"W": folder, "BINARY": str(BINARY), "PORT": str(port)} | environment
+
+
+def in_machine(folder, script, environment):
+    """Runs such a script to its end, in namespaces of its own."""
+    return subprocess.run([*NAMESPACES, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=100,
+                          env=machine_environment(folder, free_port(), environment))
 
 
 def walk(checks, below):

@@ -7,8 +7,8 @@
 #include "common/protocol/client_runs.h"
 #include "common/sandbox/state/state.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <sys/resource.h>
 
 static const struct run_options plain = {0};
 
@@ -808,8 +808,24 @@ static void slow_jobs_of_one_tenant_delay_no_other(void **state)
 
 /* ---- what is deleted ---- */
 
-/* The broker's child that has stepped back behind all others (nice); 0: there is none. */
-static pid_t find_nice_child(const struct broker_world *w)
+/* Has the process something in .trash open? */
+static bool is_in_trash(const struct broker_world *w, pid_t pid)
+{
+    AUTO_FREE char *trash = mem_printf("%s/.trash", w->root);
+    AUTO_FREE char *path = mem_printf("/proc/%d/fd", pid);
+    AUTO_DIR DIR *fds = opendir(path);
+
+    for (struct dirent *one; fds && (one = readdir(fds));) {
+        char target[PATH_MAX] = "";
+        if (readlinkat(dirfd(fds), one->d_name, target, sizeof target - 1) > 0 &&
+            strncmp(target, trash, strlen(trash)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The broker's child that empties .trash; 0: there is none. */
+static pid_t find_emptier(const struct broker_world *w)
 {
     char text[1024] = "";
     AUTO_FREE char *list = mem_printf("/proc/%d/task/%d/children", w->pid, w->pid);
@@ -818,7 +834,7 @@ static pid_t find_nice_child(const struct broker_world *w)
     assert_true(children >= 0 && read(children, text, sizeof text - 1) >= 0);
     for (char *rest = text, *one; (one = strsep(&rest, " "));) {
         uint64_t pid;
-        if (parse_u64(one, 1, INT32_MAX, &pid) == 0 && getpriority(PRIO_PROCESS, (id_t)pid) == 19)
+        if (parse_u64(one, 1, INT32_MAX, &pid) == 0 && is_in_trash(w, (pid_t)pid))
             return (pid_t)pid;
     }
     return 0;
@@ -865,7 +881,7 @@ static pid_t stop_the_emptier(struct broker_world *w)
         }
         json_decref(delete_conversation(w, name));
         for (int tries = 0; tries < 200; tries++, poll(NULL, 0, 1)) {
-            pid_t pid = find_nice_child(w);
+            pid_t pid = find_emptier(w);
             if (pid > 0 && kill(pid, SIGSTOP) == 0 && is_stopped(pid))
                 return pid;
         }

@@ -150,12 +150,76 @@ static void a_kernel_without_a_wall_is_told_of_and_does(void **state)
     close(front.sessions_fd);
 }
 
+/* ---- one server for each SANDBOX_ROOT ---- */
+
+static bool is_refused(const char *root, pid_t holder)
+{
+    struct settings s = {.sandbox_root = (char *)(uintptr_t)root};
+    AUTO_FREE char *who = mem_printf("%s: another server (process %d) uses it", root, (int)holder);
+    AUTO_FD int fd = -1;
+    struct err e = ERR_INIT;
+
+    return root_lock(&s, &fd, &e) < 0 && e.kind == ERR_BUSY && fd < 0 && strstr(e.text, who);
+}
+
+/* Tried by a process of its own: a process is not in its own way. */
+static bool is_refused_elsewhere(const char *root, pid_t holder)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(is_refused(root, holder) ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void the_root_is_one_servers_until_its_process_ends(void **state)
+{
+    char folder[PATH_MAX];
+    int ends[2], status;
+    struct err e = ERR_INIT;
+    char byte;
+
+    (void)state;
+    unit_make_folder(folder);
+    AUTO_FREE char *root = mem_printf("%s/root", folder);
+    AUTO_FREE char *other = mem_printf("%s/other", folder);
+    struct settings s = {.sandbox_root = root};
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t holder = fork();
+    if (holder == 0) {
+        int fd = -1;
+        if (root_lock(&s, &fd, &e) == 0 && root_lock(&s, &fd, &e) == 0 && fork() != 0)
+            (void)!write(ends[1], "x", 1); /* its child, which has no lock, stays */
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_true(is_refused_elsewhere(root, holder));
+    kill(holder, SIGKILL);
+    assert_int_equal(waitpid(holder, &status, 0), holder);
+    AUTO_FD int fd = -1;
+    assert_works(root_lock(&s, &fd, &e), e);
+    assert_true(is_refused_elsewhere(root, getpid()));
+    s.sandbox_root = other; /* a reload with another folder */
+    assert_works(root_lock(&s, &fd, &e), e);
+    assert_true(is_refused_elsewhere(other, getpid()));
+    assert_false(is_refused_elsewhere(root, getpid()));
+    auto_close_fd(&fd);
+    assert_false(is_refused_elsewhere(other, getpid()));
+    close(ends[0]);
+    close(ends[1]);
+    unit_remove_tree(folder);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_that_is_taken_over_reaches_only_its_sessions),
         cmocka_unit_test(sessions_and_pairs_are_kept),
         cmocka_unit_test(a_kernel_without_a_wall_is_told_of_and_does),
+        cmocka_unit_test(the_root_is_one_servers_until_its_process_ends),
     };
 
     return RUN_TESTS(tests);

@@ -123,11 +123,13 @@ static bool note_descriptors(void)
     return noted;
 }
 
-/* Bun keeps the memory of compiled code from forks, because it expects none that goes on. */
-static void share_memory(void)
+/* Bun keeps the memory of compiled code from forks, because it expects none that goes on. False:
+ * the kernel does not tell which it is. */
+static bool share_memory(void)
 {
     FILE *maps = fopen("/proc/self/smaps", "re");
     unsigned long long start, from = 0, to = 0;
+    bool shared = false;
     char line[512];
 
     while (maps && fgets(line, sizeof(line), maps)) {
@@ -137,11 +139,14 @@ static void share_memory(void)
             from = start;
             number_at(at + 1, 16, &to);
         } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dc")) {
-            madvise((void *)(uintptr_t)from, (size_t)(to - from), MADV_DOFORK);
+            shared = madvise((void *)(uintptr_t)from, (size_t)(to - from), MADV_DOFORK) == 0;
+            if (!shared)
+                break;
         }
     }
     if (maps)
         fclose(maps);
+    return shared;
 }
 
 /* ---- behind it ---- */
@@ -248,9 +253,8 @@ int sandbox_child(char *packet, size_t size)
     ssize_t len;
 
     template_block_signals(); /* Bun has let one through */
-    if (!is_single() || !note_descriptors())
+    if (!is_single() || !note_descriptors() || !share_memory())
         _exit(1);
-    share_memory();
     while (!receive_fork(fds) || !fork_child(fds))
         ;
     len = snprintf(up, sizeof(up), "U%d", getpid());

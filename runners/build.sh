@@ -194,13 +194,16 @@ ensure_entry() {
     done_step
 }
 
-# A shared object of the images: ensure_shared FILE SOURCE.
+# A shared object of the images, from the sources beside it.
 ensure_shared() {
-    local name
+    local name source stale=no
     name=$(basename "$1")
-    [[ $2 -nt $1 ]] || return 0
+    for source in "${1%/*}"/*.[ch]; do
+        [[ $source -nt $1 ]] && stale=yes
+    done
+    [[ $stale == yes ]] || return 0
     step "$name"
-    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -Wl,-soname,"$name" -o "$1.new" "$2" >>"$log" 2>&1 ||
+    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -Wl,-soname,"$name" -o "$1.new" "${1%/*}"/*.c >>"$log" 2>&1 ||
         fail_logged "$name does not compile: install gcc and libc6-dev"
     mv "$1.new" "$1"
     done_step
@@ -336,8 +339,8 @@ main() {
     trap 'rm -rf "$work"' EXIT
     find_engine
     ensure_entry
-    ensure_shared "$warm" "$here/warm/template.c"
-    ensure_shared "$nss" "$here/nss/nss.c"
+    ensure_shared "$warm"
+    ensure_shared "$nss"
     collect_build_args
     for language in "${languages[@]}"; do
         build_runner "$language"

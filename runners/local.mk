@@ -26,7 +26,7 @@ runners_common_entry_LDADD =
 shared_objects = runners/warm/warm.so runners/nss/libnss_sandbox.so.2
 nobase_parts_DATA += $(shared_objects)
 CLEANFILES += $(shared_objects)
-runners/warm/warm.so: runners/warm/template.c
+runners/warm/warm.so: runners/warm/template.c runners/warm/bun.c runners/warm/warm.h
 runners/nss/libnss_sandbox.so.2: runners/nss/nss.c
 $(shared_objects):
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
@@ -63,7 +63,7 @@ nobase_dist_pkgdata_SCRIPTS += \
 nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
 INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
-EXTRA_DIST += runners/README.md runners/warm/template.c runners/nss/nss.c
+EXTRA_DIST += runners/README.md runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
 
 dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

@@ -4,9 +4,7 @@
  * signal that it sends stays pending, where the entry program sees it. The template's children are
  * as other processes are.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE 1
-#endif
+#include "warm.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,8 +23,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As in runners/common/entry.h. */
-#define HOOK_FD 3
 /* Set by warm.py while a fork is to be a template, too. */
 #define TEMPLATE "SANDBOX_TEMPLATE"
 
@@ -183,9 +179,18 @@ pid_t fork(void)
     return between;
 }
 
-__attribute__((constructor)) static void start(void)
+void template_block_signals(void)
 {
     sigset_t all;
+
+    sigfillset(&all);
+    sigdelset(&all,
+              SIGCHLD); /* it is ignored, and would stay pending for the template's own children */
+    sigprocmask(SIG_BLOCK, &all, NULL);
+}
+
+__attribute__((constructor)) static void start(void)
+{
     struct stat st;
 
     *(void **)&plain_fork = dlsym(RTLD_NEXT, "fork");
@@ -194,9 +199,6 @@ __attribute__((constructor)) static void start(void)
         return;
     template = true;
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    sigfillset(&all);
-    sigdelset(&all,
-              SIGCHLD); /* it is ignored, and would stay pending for the template's own children */
-    sigprocmask(SIG_BLOCK, &all, NULL);
+    template_block_signals();
     pthread_atfork(NULL, NULL, open_child);
 }

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import psandboxes  # noqa: E402
 import sbx  # noqa: E402
 
 SKIPPED = 77
@@ -30,6 +31,16 @@ def label(language, name):
     p = subprocess.run([ENGINE, "image", "inspect", "--format", '{{ index .Config.Labels "%s" }}' % name,
                         f"sandcgi-runner-{language}:latest"], capture_output=True, text=True)
     return p.stdout.strip() if p.returncode == 0 else None
+
+
+# What is random in Bun, but for contexts of node:vm.
+RANDOM = """const c = require("crypto");
+console.log(Math.random(), Math.random(), crypto.randomUUID(), c.randomUUID(), Bun.randomUUIDv7(), crypto.getRandomValues(new Uint32Array(2)).join(),
+  c.randomBytes(8).toString("hex"), c.randomInt(1e12), c.generateKeySync("hmac", { length: 64 }).export().toString("hex"),
+  c.generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" }).x, require("fs").mkdtempSync("/tmp/a"));
+"""
+# Of the container's processes but the first one and itself.
+OTHERS = "const others = require('fs').readdirSync('/proc').filter((name) => name > 1 && name != process.pid);\n"
 
 
 class Images(unittest.TestCase):
@@ -150,6 +161,57 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
         r = self.run_in("typescript", "console.log(process.argv.slice(2), await Bun.stdin.text()); process.exit(9)",
                         args=["x", "y z"], stdin="in", user="4321:4321")
         self.check(r, '[ "x", "y z" ] in\n', code=9)
+
+    def open_typescript(self):
+        """A container for runs that follow one another."""
+        if label("typescript", "sandbox.build") is None:
+            self.skipTest("no image for typescript: runners/build.sh typescript")
+        container = psandboxes.Psandbox(self.command("typescript"))
+        self.addCleanup(container.close)
+        return container
+
+    def run_next(self, container, code, out=None, started="warm", env=()):
+        end = container.run(code=code, env=env)
+        self.assertEqual((end.started, bytes(end.err), end.report["exitCode"]), (started, b"", 0))
+        self.assertIsNone(container.next())
+        if out is not None:
+            self.assertEqual(bytes(end.out).decode(), out)
+        return bytes(end.out).decode()
+
+    def test_typescript_runs_in_one_container_share_no_random_state(self):
+        container = self.open_typescript()
+        for code, started in ((RANDOM, "warm"), ("console.log(require('vm').runInNewContext('Math.random()'))", "new")):
+            rows = [self.run_next(container, code, started=started, env=["NAME=value"]).split() for _ in range(3)]
+            for values in zip(*rows):
+                self.assertEqual(len(set(values)), len(rows), values)
+
+    def test_typescript_runs_in_one_container_find_the_files_of_those_before(self):
+        container = self.open_typescript()
+        foo = "/data/.packages/typescript/node_modules/foo"
+        for code, out in ((f"await Bun.write('/data/own.ts', 'export const n: number = 1'); await Bun.write('{foo}/index.js', 'module.exports = 7')", ""),
+                          ("import { n } from '/data/own.ts'; import foo from 'foo'; console.log(n, foo)", "1 7\n"),
+                          ("await Bun.write('/data/own.ts', 'export const n: number = 2')", ""),
+                          ("import { n } from '/data/own.ts'; console.log(n); require('fs').rmSync('/data/own.ts')", "2\n"),
+                          ("await import('/data/own.ts').catch((problem) => console.log(problem.name))", "ResolveMessage\n")):
+            self.run_next(container, code, out)
+
+    def test_typescript_runs_have_threads_events_and_signals(self):
+        container = self.open_typescript()
+        for code, out in (("console.log(await new Promise((done) => require('zlib').gzip('a', (problem, data) => done(data.length > 9))))", "true\n"),
+                          ("setTimeout(() => console.log('later'), 20); await Bun.sleep(10); console.log('now')", "now\nlater\n"),
+                          ("process.on('SIGUSR2', () => process.exit(0)); setInterval(() => {}, 1000); process.kill(process.pid, 'SIGUSR2')", ""),
+                          ("require('child_process').exec('echo $PPID', (problem, text) => console.log(text == process.pid + '\\n'))", "true\n"),
+                          ("Bun.gc(true); let n = 0; for (let i = 0; i < 1e7; i++) n = (n * 31 + i) | 0; console.log(n)", "823511872\n")):
+            self.run_next(container, code, out)
+
+    def test_typescript_programs_do_not_reach_their_template(self):
+        container = self.open_typescript()
+        opened = "for (const name of ['mem', 'environ', 'maps', 'fd/3']) try { require('fs').openSync(`/proc/${others[0]}/${name}`, 'r+'); console.log(name); } catch {}"
+        self.run_next(container, OTHERS + opened + "console.log(others.length)", "1\n")
+        for number in (10, 12, 15, 30):  # 30: JavaScriptCore's own
+            container = self.open_typescript()
+            container.run(code=f"{OTHERS} process.kill(Number(others[0]), {number})")
+            self.assertEqual(container.next(), "of the waiting interpreter, the signals changed")
 
     def test_bash(self):
         r = self.run_in("bash", 'jq -r .a <<<"{\\"a\\":\\"$1\\"}"; pwd; readlink -f /mnt/data; id -u; echo x > f', args=["v"])

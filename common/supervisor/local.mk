@@ -7,6 +7,7 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/disk_watch.c common/supervisor/disk_watch.h \
 	common/supervisor/held.c common/supervisor/held.h \
 	common/supervisor/psandbox_commands.c \
+	common/supervisor/psandbox_container.c \
 	common/supervisor/psandbox_life.c \
 	common/supervisor/psandbox_listing.c \
 	common/supervisor/psandbox_session.c \

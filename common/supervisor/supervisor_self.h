@@ -7,7 +7,8 @@
  *   supervisor_container.c  a container of the pool: its start, and programs in it
  *   supervisor_run.c        runs, which such a container serves one after the other
  *   supervisor_index.c      a run that installs packages
- *   psandbox_life.c         a persistent sandbox: container and record, from its start to its end
+ *   psandbox_life.c         a persistent sandbox, from its start to its end
+ *   psandbox_container.c    its container and its record
  *   psandbox_commands.c     what calls run in it, several at once: commands,
  *   psandbox_session.c      cells,
  *   psandbox_listing.c      and the list of files before and after them
@@ -232,6 +233,11 @@ void psandbox_begin(struct supervisor *s, struct err *e);
 struct deadline psandbox_tend(struct supervisor *s);
 /* Answers the calls that its end cuts off, with problem unless it had started. */
 void psandbox_end(struct supervisor *s, const struct err *problem);
+
+/* psandbox_container.c: its container and its record. */
+
+/* Opens the sandbox directory, starts the container and makes the record. */
+int psandbox_start(struct supervisor *s, struct err *e);
 /* It ends, with that status. The first reason counts. */
 void psandbox_stop(struct supervisor *s, const char *status, const char *reason);
 void psandbox_write_record(struct supervisor *s);
@@ -241,6 +247,7 @@ int psandbox_send(struct supervisor *s, const struct engine_command *command, ui
 /* Kills a command, or a session's interpreter. */
 void psandbox_kill_command(struct supervisor *s, uint32_t id);
 int psandbox_unpause(struct supervisor *s, struct err *e);
+void psandbox_pause(struct supervisor *s);
 
 /*
  * psandbox_listing.c: lists the sandbox's files without stopping the loop: what takes long is done

@@ -219,13 +219,12 @@ def _():
     equal(one.run("print(4)", timeout=120)["stdout"], "4\n")
 
 
-@test("a run under way outlives a restart of the service and a reload", timeout=300)
+@test("a run under way outlives a reload and a restart of the service", timeout=300)
 def _():
-    ready()
     for what in ("reload", "restart"):
+        ready()
         since, one = now(), client()
-        run_id = one.run("sleep 8; echo later", "bash", background=True, timeout=100)["runId"]
-        wait_until(lambda one=one, run_id=run_id: one.structured("get_run", {"runId": run_id})["status"] == "running", 30, "it runs")
+        run_id = one.run("sleep 15; echo later", "bash", background=True, timeout=100)["runId"]
         command("systemctl", what, "sandcgi", seconds=60)
         found = wait_until(lambda one=one, run_id=run_id: one.structured("get_run", {"runId": run_id}).get("stdout"), 60, what, pause=1)
         equal(found, "later\n", f"{what}: {journal('sandcgi', since)}")
@@ -239,11 +238,38 @@ def _():
     check(any("run" in name and float(value) > 0 for name, value in rows), rows)
 
 
-@test("a persistent sandbox keeps what it has, in a container of cgroup v2", timeout=600)
+@test("a persistent sandbox keeps what it has, and its limits hold", timeout=300)
 def _():
     one = client()
-    made = one.structured("create_sandbox", {"conversationId": one.conversation, "language": "python"})
-    print("    " + json.dumps(made)[:300])
+    made = one.structured("create_sandbox", {"conversationId": one.conversation, "language": "python"})["sandboxId"]
+
+    def execute(text):
+        return one.structured("exec", {"sandboxId": made, "commands": [text]})["results"][-1]["stdout"]
+    execute("echo kept >/tmp/kept")
+    equal(execute("cat /tmp/kept /sys/fs/cgroup/memory.max"), f"kept\n{256 * MIB}\n")
+    for text, output in (("x = 41", ""), ("print(x + 1)", "42\n")):
+        equal(one.run(text, session=True, timeout=120)["stdout"], output)
+    one.structured("close_sandbox", {"sandboxId": made})
+
+
+@test("an image that cannot be built is told, with a log that is there", timeout=300)
+def _():
+    def failed():
+        return re.search("the whole log is in (.*)", journal("sandcgi-runners"))
+    path = wait_until(failed, 200, "a build without a network fails", pause=2).group(1)
+    with open(path, encoding="utf-8") as file:
+        check(file.read(), path)
+
+
+@test("removed, the package leaves settings and conversations; purged, nothing", timeout=300)
+def _():
+    command("dpkg", "--remove", "sandcgi", seconds=200)
+    equal([state(one) for one in UNITS[:4]], ["inactive"] * 4)
+    check(os.path.exists(CONFIG) and os.listdir("/var/lib/sandcgi/sandboxes"), "settings and conversations")
+    equal(containers(), [])
+    command("dpkg", "--purge", "sandcgi")
+    left = [one for one in ("/etc/sandcgi", "/run/sandcgi", "/var/log/sandcgi", *glob.glob("/etc/systemd/system/*/sandcgi*")) if os.path.exists(one)]
+    equal((left, os.listdir("/var/lib/sandcgi")), ([], []), "left after the purge")
 
 
 def main():

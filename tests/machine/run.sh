@@ -88,15 +88,14 @@ images() {
 }
 
 disks() {
-    local root=$work/root modules
-    modules=$(echo /usr/lib/uml/modules/*)
-    cp -a "$modules" "$root/lib/modules/"
+    local root=$work/root tables
+    mkdir -p "$root/lib/modules" "$root/job" "$root$top" "$root/var/lib/sandcgi"
+    cp -a /usr/lib/uml/modules/* "$root/lib/modules/"
     unit >"$root/etc/systemd/system/walk.service"
     chroot "$root" systemctl --quiet enable walk.service
     chroot "$root" systemctl --quiet set-default graphical.target
     echo "$name" >"$root/etc/hostname"
     echo "127.0.0.1 localhost $name" >"$root/etc/hosts"
-    mkdir -p "$root/job" "$root$top" "$root/var/lib/sandcgi"
     cat >"$root/etc/fstab" <<END
 /dev/ubda / ext4 defaults 0 0
 /dev/ubdb /var/lib/sandcgi ext4 usrquota 0 0
@@ -120,6 +119,7 @@ boot() {
     TMPDIR=$work linux.uml mem=4G ubd0="$work/root.img" ubd1="$work/data.img" root=/dev/ubda rw apparmor=1 security=apparmor \
         con=null con1=fd:0,fd:1 console=tty1 umid="$name-$$" </dev/null >"$work/console" 2>&1 &
     machine=$!
+    step "the machine starts"
     tail -n +1 --pid="$machine" -f "$work/job/output"
     wait "$machine" || true
     [[ -e $work/job/status ]] || { tail -n 20 "$work/console" && die "the machine ended before the walk did"; }

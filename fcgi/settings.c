@@ -126,7 +126,7 @@ const struct conf_row settings_table[] = {
     {"SANDBOX_LIMITS_CHECK", CONF_CHOICE, FIELD(limits_check), "warn", 0, 0, "trust|warn|refuse", 0,
      "What a start does about limits of memory and processes, which some engines take and do not hold. warn: tries them in a container, and says so in the log and the status; refuse: no program runs unless they hold; trust: does not try."},
     {"SANDBOX_CPUS", CONF_MILLI, FIELD(container.cpu_milli), "0.5", 10, 1000000, NULL, 0,
-     "CPUs available to one run."},
+     "CPUs available to one run, rounded up to hundredths."},
     {"SANDBOX_MEMORY", CONF_BYTES, FIELD(container.memory_bytes), "256m", 16 * MIB, 1024 * GIB, NULL, 0,
      "Memory available to one run. Swap is disabled."},
     {"SANDBOX_PIDS", CONF_NUMBER, FIELD(container.pids), "128", 8, 100000, NULL, 0,

@@ -48,10 +48,10 @@ fail() {
     exit 1
 }
 
-# fail, with the log kept for reading.
+# fail, with the log kept for reading: by systemd in the unit's LogsDirectory, since /tmp is the unit's own and goes with it.
 fail_logged() {
-    local kept
-    kept=$(mktemp "${TMPDIR:-/tmp}/sandcgi-runners.XXXXXX")
+    local kept=${LOGS_DIRECTORY:+$LOGS_DIRECTORY/runners.log}
+    [[ $kept ]] || kept=$(mktemp "${TMPDIR:-/tmp}/sandcgi-runners.XXXXXX")
     cp "$log" "$kept"
     fail "$1; the whole log is in $kept"
 }

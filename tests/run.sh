@@ -18,6 +18,7 @@ run_compare=yes
 run_chaos=yes
 run_cluster=yes
 run_vm=no
+run_machine=no
 chaos=60 # seconds
 only=''
 
@@ -50,6 +51,7 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --swaps N     only: N calls on names that a program swaps for links and folders (usually 3000, promised for 100000)
   --bench       measure (tests/bench) instead of testing
   --vm NAME     only: end-to-end tests as with --only, in a virtual machine with Debian's kernel and cgroup v2 (tests/vm)
+  --machine     only: the Debian package under systemd and cgroup v2, as an operator uses it (tests/machine)
   --all         with make distcheck (also when CI=true)
 
 DOCKER_HOST names the engine to use; without one that answers, a Docker Engine of the tests' own is started, with its
@@ -73,6 +75,7 @@ parse_arguments() {
             run_vm=yes only=$2 run_unit=no run_dist=no
             shift
             ;;
+        --machine) run_machine=yes run_unit=no run_dist=no ;;
         --list)
             exec "$(test_python)" "$top/tests/e2e/run.py" --list
             ;;
@@ -128,6 +131,11 @@ main() {
     fi
     if [[ $run_vm == yes ]]; then
         [[ $run_e2e == no ]] || stage_vm
+        report_total
+        return
+    fi
+    if [[ $run_machine == yes ]]; then
+        [[ $run_e2e == no ]] || suite "a machine with systemd" "$top/tests/machine/run.sh"
         report_total
         return
     fi

@@ -27,6 +27,7 @@
 #define NOTE_MAX_BYTES 64
 #define PATH_MAX_BYTES 4096
 #define CUT_MARK       "..."
+#define PRIORITY_LEN   3 /* "<4>" at the start of a line for journald */
 
 static const struct {
     const char *name;
@@ -320,12 +321,12 @@ static void write_line(enum log_level level, const struct log_field *fields, siz
     char text[LINE_MAX_BYTES + 1], line[LINE_MAX_BYTES + 1], tail[TAIL_MAX_BYTES];
 
     vsnprintf(text, sizeof text, fmt, ap);
-    size_t tail_len = make_tail(fields, n, tail);
+    size_t tail_len = make_tail(fields, n, tail), mark = state.journald ? PRIORITY_LEN : 0;
     size_t used = begin_line(line, 256, level);
     used = append_escaped(line, used, LINE_MAX_BYTES - tail_len - (state.json ? 2 : 0), text);
     used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s\n", state.json ? "\"" : "",
                              tail, state.json ? "}" : "");
-    keep_line(level, line, used - 1);
+    keep_line(level, line + mark, used - mark - 1);
     /* One write per line, so that lines of several processes do not mix. A failure is ignored. */
     ssize_t written = write(STDERR_FILENO, line, used);
     (void)written;

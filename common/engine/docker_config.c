@@ -11,9 +11,11 @@
 
 /* One second: the same average CPU as the engine's 100 ms, but short programs are not stopped in
  * the middle. */
-#define CPU_PERIOD_US    1000000
-#define CPU_QUOTA_MIN_US 1000
-#define SHM_BYTES        (16 * 1024 * 1024)
+#define CPU_PERIOD_US 1000000
+/* systemd keeps limits of processor time as whole hundredths. It rounds what an engine has set up
+ * to that, when it loads its units again: the limit of a container that waits would change. */
+#define CPU_STEP_MILLI 10
+#define SHM_BYTES      (16 * 1024 * 1024)
 
 const struct container_network container_networks[] = {
     [NETWORK_NONE] = {"none", NULL},
@@ -65,13 +67,13 @@ static json_t *make_ulimits(const struct engine_limits *l)
 void container_add_cpu(json_t *to, uint64_t cpu_milli)
 {
     const uint64_t most = (uint64_t)INT64_MAX / CPU_PERIOD_US;
-    uint64_t quota = (cpu_milli < most ? cpu_milli : most) * (CPU_PERIOD_US / 1000);
+    uint64_t milli = cpu_milli < most ? cpu_milli : most;
+    uint64_t steps = milli / CPU_STEP_MILLI + (milli % CPU_STEP_MILLI > 0);
 
     if (cpu_milli == 0)
         return;
     json_object_set_new(to, "CpuPeriod", json_integer(CPU_PERIOD_US));
-    json_object_set_new(to, "CpuQuota",
-                        number(quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota));
+    json_object_set_new(to, "CpuQuota", number(steps * CPU_STEP_MILLI * (CPU_PERIOD_US / 1000)));
 }
 
 /* Limits that are set; those at 0 are the engine's default. */

@@ -130,7 +130,7 @@ static void log_end(const struct awaited_run *run)
         {.name = "queue_ms", .number = json_get_integer(result, "queueMs", 0)},
         {.name = "cpu_ms", .number = json_get_integer(result, "cpuMs", 0)},
         {.name = "memory", .number = json_get_integer(result, "peakMemoryBytes", 0)},
-        {.name = "prestarted", .text = json_get_bool(result, "prestarted", 0) ? "yes" : "no"}};
+        {.name = "prestarted", .text = run->prestarted ? "yes" : "no"}};
 
     count_run(run, result, status ? status : "refused");
     trace_conversation(run->record.tenant, run->record.conversation);

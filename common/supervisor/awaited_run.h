@@ -33,6 +33,7 @@ struct awaited_run {
     struct output *output;  /* NULL: it has not come so far that anybody waits */
     int64_t came_ms;        /* when it was taken */
     int64_t began_ms;       /* when its program was started; 0: not yet */
+    bool prestarted;        /* its container waited for it */
     enum run_killed killed; /* the first reason */
     struct engine_outcome outcome;
     struct snapshot before; /* the files */

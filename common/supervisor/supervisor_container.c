@@ -240,6 +240,7 @@ int run_program(struct supervisor *s, struct call *run, const struct engine_comm
         return err_errno(e, "the sandbox directory");
     s->base.started = s->base.started && lower_cpu(s);
     for (int tries = 1;; tries++) {
+        run->run.prestarted = s->base.started;
         if (!s->base.started && start_container(s, run, &dir, data_path, e) < 0)
             return -1;
         run->run.began_ms = clock_mono_ms();

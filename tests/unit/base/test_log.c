@@ -178,7 +178,7 @@ static void a_json_line_is_an_object_whatever_it_holds(void **state)
 static void lines_bear_the_time_but_not_under_journald(void **state)
 {
     (void)state;
-    char stream[64];
+    char stream[64], recent[LOG_RECENT][LOG_RECENT_MAX];
     struct stat st;
     time_t now = time(NULL);
     struct tm tm;
@@ -191,8 +191,12 @@ static void lines_bear_the_time_but_not_under_journald(void **state)
     assert_int_equal(fstat(pipe_fds[1], &st), 0);
     snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
     setenv("JOURNAL_STREAM", stream, 1);
+    log_share();
     CAPTURED(log_set_format(LOG_FORMAT_TEXT); log_warn("x"));
     assert_string_equal(last_line, "<4>warn test: x");
+    assert_int_equal(log_recent(recent), 1);
+    assert_string_equal(recent[0], "warn test: x"); /* the mark is for journald alone */
+    log_unshare();
     unsetenv("JOURNAL_STREAM");
     log_set_format(LOG_FORMAT_TEXT);
 }

@@ -161,13 +161,17 @@ static void odd_limits_stay_within_what_engines_accept(void **state)
 {
     struct engine_spec spec = usual;
     json_auto_t *tiny = NULL;
+    json_auto_t *odd = NULL;
     json_auto_t *huge = NULL;
     json_auto_t *none = NULL;
 
     (void)state;
     spec.limits.cpu_milli = 1;
     tiny = make(&spec);
-    assert_int_equal(host_number(tiny, "CpuQuota"), 1000);
+    assert_int_equal(host_number(tiny, "CpuQuota"), 10000);
+    spec.limits.cpu_milli = 333;
+    odd = make(&spec);
+    assert_int_equal(host_number(odd, "CpuQuota"), 340000); /* which systemd can keep */
     spec.limits.cpu_milli = UINT64_MAX;
     spec.limits.memory_bytes = UINT64_MAX;
     huge = make(&spec);

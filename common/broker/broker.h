@@ -30,8 +30,7 @@ struct held_call;
  * persistent sandbox of the broker before. */
 struct held_calls {
     struct held_call *first; /* the oldest */
-    size_t n;
-    bool retry; /* what one of them waits for may have come */
+    bool retry;              /* what one of them waits for may have come */
 };
 
 struct broker {

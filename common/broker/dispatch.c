@@ -108,12 +108,11 @@ static void held_free(struct held_call *call)
     free(call);
 }
 
-static struct held_call *held_take(struct broker *b, struct held_call **at)
+static struct held_call *held_take(struct held_call **at)
 {
     struct held_call *call = *at;
 
     *at = call->next;
-    b->held.n--;
     return call;
 }
 
@@ -155,11 +154,11 @@ static void refuse_without_files(int take_fd, const struct err *why)
 
 static bool held_is_full(const struct broker *b, const char *tenant)
 {
-    size_t own = 0;
+    size_t own = 0, all = 0;
 
-    for (const struct held_call *call = b->held.first; call; call = call->next)
+    for (const struct held_call *call = b->held.first; call; call = call->next, all++)
         own += strcmp(call->tenant, tenant) == 0;
-    return !share_allows(own, b->held.n, HELD_MAX);
+    return !share_allows(own, all, HELD_MAX);
 }
 
 /* Calls whose callers have left make room. */
@@ -169,7 +168,7 @@ static bool held_has_room(struct broker *b, const char *tenant)
         return true;
     for (struct held_call **at = &b->held.first; *at;) {
         if (held_is_left(*at))
-            held_free(held_take(b, at));
+            held_free(held_take(at));
         else
             at = &(*at)->next;
     }
@@ -191,7 +190,6 @@ static struct held_call *call_hold(struct broker *b, int take_fd, const json_t *
     while (*at)
         at = &(*at)->next;
     *at = call;
-    b->held.n++;
     return call;
 }
 
@@ -269,7 +267,7 @@ void dispatch_tick(struct broker *b)
             at = &call->next;
             continue;
         }
-        held_take(b, at);
+        held_take(at);
         if (!call->job) {
             held_call_begin(b, call);
             at = &b->held.first; /* others may have been held or dropped */

@@ -9,47 +9,39 @@
 
 #include <inttypes.h>
 
-/* Logs a trouble that has begun, or is over. */
-static void tell(bool *logged, bool is_so, const char *trouble, const char *over)
+/* Logs a trouble that has begun (result -1: e and advice say it all), or is over. */
+static void tell(bool *logged, int result, const struct err *e, const char *advice,
+                 const char *over)
 {
+    const bool is_so = result < 0;
+
     if (is_so && !*logged)
-        log_warn("%s", trouble);
+        log_warn("%s; %s", e->text, advice);
     else if (!is_so && *logged)
-        log_info("%s", over);
+        log_info("SANDBOX_ROOT: %s", over);
     *logged = is_so;
 }
 
 static void look_at_disk(struct host_watch *w, const struct sandbox_root *root)
 {
-    AUTO_BUF struct buf text = BUF_INIT(1024);
     struct err e = ERR_INIT;
-    const bool is_full = quota_check_disk(root->fd, &root->bounds, 0, &e) < 0;
+    const int result = quota_check_disk(root->fd, &root->bounds, 0, &e);
 
-    buf_addf(&text, "SANDBOX_ROOT: %s; runs and uploads are refused", e.text);
-    tell(&w->disk_is_full, is_full, buf_str(&text), "SANDBOX_ROOT: there is room again");
+    if (result < 0)
+        err_wrap(&e, "SANDBOX_ROOT");
+    tell(&w->disk_is_full, result, &e, "runs and uploads are refused", "there is room again");
 }
 
 static void look_at_root(struct host_watch *w, const struct sandbox_root *root, gid_t web_gid)
 {
-    AUTO_BUF struct buf text = BUF_INIT(2048);
+    struct err e = ERR_INIT, foreign = ERR_INIT;
     struct stat st;
-    struct err e = ERR_INIT;
 
-    if (fstat(root->fd, &st) < 0)
-        return;
-    const bool is_wrong = sandbox_root_check_access(root->path, &st, web_gid, &e) < 0;
-    buf_addf(&text, "%s; a reload mends it", e.text);
-    tell(&w->root_is_open, is_wrong, buf_str(&text), "SANDBOX_ROOT: its mode is right again");
-}
-
-static void look_at_owner(struct host_watch *w, const struct sandbox_root *root)
-{
-    AUTO_BUF struct buf text = BUF_INIT(2048);
-    struct err e = ERR_INIT;
-    const bool is_foreign = sandbox_root_check_owner(root->path, &e) < 0;
-
-    buf_addf(&text, "%s; chown it", e.text);
-    tell(&w->root_is_foreign, is_foreign, buf_str(&text), "SANDBOX_ROOT: its owner is right again");
+    if (fstat(root->fd, &st) == 0)
+        tell(&w->root_is_open, sandbox_root_check_access(root->path, &st, web_gid, &e), &e,
+             "a reload mends it", "its mode is right again");
+    tell(&w->root_is_foreign, sandbox_root_check_owner(root->path, &foreign), &foreign, "chown it",
+         "its owner is right again");
 }
 
 int64_t host_watch_clock(struct host_watch *w, int64_t unix_s, int64_t boot_s)
@@ -85,5 +77,4 @@ void host_watch_look(struct host_watch *w, const struct sandbox_root *root, gid_
                  step > 0 ? "forward" : "back", step > 0 ? step : -step);
     look_at_disk(w, root);
     look_at_root(w, root, web_gid);
-    look_at_owner(w, root);
 }

@@ -73,14 +73,6 @@ static int check_network(const struct tenant_limits *limits, const json_t *head,
                    network_name((enum network_tier)limits->network));
 }
 
-/* What another broker, before or beside this one, has saved. */
-static void look_at_others(struct broker *b)
-{
-    AUTO_FD int dir = open_state(b);
-
-    load(b, dir);
-}
-
 const struct tenant_limits *tenant_limits_of(const struct broker *b, const json_t *head)
 {
     const char *section = json_get_string(head, "limits");
@@ -107,8 +99,10 @@ int tenant_limits_check(struct broker *b, enum broker_op op, const json_t *head,
             return -1;
         }
     }
-    if (limits->run_seconds_per_day > 0)
-        look_at_others(b);
+    if (limits->run_seconds_per_day > 0) {
+        AUTO_FD int dir = open_state(b);
+        load(b, dir); /* what another broker, before or beside this one, has saved */
+    }
     return tenant_books_ask(b->tenant_books, tenant, limits, now(), out_retry_ms, e);
 }
 

@@ -4,10 +4,10 @@
  * change), removes containers that have lost their supervisor, and tests the networks that programs
  * may have.
  *
- * It sends {"runners":[…], "version"} or {"engineError":"why the engine cannot be reached"},
- * {"network": tier, "error":"why no program may have it"}, {"limits":do they hold, "error":"why
- * not"}, and is sent {"do":"sweep"} when a child has died without cleaning up. It ends with its
- * connection.
+ * It sends {"runners":[…], "version", "podman", "rootless"} or {"engineError":"why the engine
+ * cannot be reached"}, {"network": tier, "error":"why no program may have it"}, {"limits":do they
+ * hold, "error":"why not"}, and is sent {"do":"sweep"} when a child has died without cleaning up.
+ * It ends with its connection.
  */
 #pragma once
 

@@ -14,7 +14,9 @@
  * keepOver, stopAtFailure} and the body: the commands as args, cwd, stdin, env
  *   {"op":"close_psandbox"|"psandbox_logs", tenant, sandboxId}
  *   {"op":"psandbox_status", tenant, sandboxId?, conversationId?}
- *   {"op":"put"|"open"|"list_folder"|"delete"|"move"|"list"|"names"|"runners"|"status"|"ping", …}
+ *   {"op":"put"|"open"|"open_url"|"list_folder"|"delete"|"move"|"list"|"names"|"runners", …}
+ *   {"op":"delete_conversation"|"exchange_conversation", tenant, conversationId, …}
+ *   {"op":"status"|"ready"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
  *   {"op":"adopt", runId, call: the operation that it goes on with, …members of that head}: a
  * supervisor that has outlived its main process; the connection becomes its channel
@@ -39,9 +41,10 @@
  *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
  *   {"do":"next"}: nothing of the run that has ended is asked for any more; the container is wiped
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
- *   {"is":"started"}   {"is":"ended","reusable":bool}   {"is":"doubted"}: the wipe failed
- *   {"is":"runs","runs":[{"runId","language","createdAt","background"}]}: the runs of a persistent
- * sandbox that have not ended
+ *   {"is":"started"}   {"is":"ended","reusable":bool,"ranMs":N}   {"is":"doubted"}: the wipe failed
+ *   {"is":"runs","runs":[{"runId","language","createdAt","background"}],"dealt":N,"ranMs":N}: the
+ * runs of a persistent sandbox that have not ended, how many calls it was handed that have begun or
+ * were refused, and how long programs ran
  * "running" is sent when the body has been read: the run cannot be given to another supervisor from
  * then on. "started" is sent when the container of a cold start is up. The supervisor of a
  * persistent sandbox sends "ended" before it exits; the ids of its runs begin as its own

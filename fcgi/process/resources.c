@@ -14,9 +14,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define LOCK_FILE     STATE_DIR "/server.lock"
@@ -157,14 +159,36 @@ static bool is_lock_of(int fd, int root)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/* A process that is in another container has no number here. */
+/* The process that made the lock; 0: it is not known, as one of another container. */
+static int lock_owner(int lock_fd)
+{
+    FILE *list = fopen("/proc/locks", "re");
+    char line[256];
+    struct stat st;
+    int owner = 0;
+
+    if (list && fstat(lock_fd, &st) == 0)
+        while (owner == 0 && fgets(line, sizeof line, list)) {
+            unsigned major_id, minor_id;
+            unsigned long inode;
+            int pid;
+            if (sscanf(line, "%*d: FLOCK ADVISORY WRITE %d %x:%x:%lu", &pid, &major_id, &minor_id,
+                       &inode) == 4 &&
+                inode == st.st_ino && makedev(major_id, minor_id) == st.st_dev)
+                owner = pid;
+        }
+    if (list)
+        fclose(list);
+    return owner;
+}
+
 static int root_taken(const struct settings *s, int lock_fd, struct err *e)
 {
-    struct flock other = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int owner = lock_owner(lock_fd);
     char who[64] = "";
 
-    if (fcntl(lock_fd, F_GETLK, &other) == 0 && other.l_type != F_UNLCK && other.l_pid > 0)
-        snprintf(who, sizeof who, " (process %d)", (int)other.l_pid);
+    if (owner > 0)
+        snprintf(who, sizeof who, " (process %d)", owner);
     return err_set(e, ERR_BUSY,
                    "SANDBOX_ROOT %s: another server%s uses it; end that one, or set another path",
                    s->sandbox_root, who);
@@ -182,12 +206,9 @@ static int not_locked(const struct settings *s, const char *what, struct err *e)
 
 static int lock_file(const struct settings *s, int fd, struct err *e)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    if (fcntl(fd, F_SETLK, &whole) == 0)
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    return errno == EAGAIN || errno == EACCES ? root_taken(s, fd, e)
-                                              : not_locked(s, "cannot be locked", e);
+    return errno == EWOULDBLOCK ? root_taken(s, fd, e) : not_locked(s, "cannot be locked", e);
 }
 
 int root_lock(const struct settings *s, int *lock_fd, struct err *e)
@@ -195,11 +216,12 @@ int root_lock(const struct settings *s, int *lock_fd, struct err *e)
     AUTO_FD int root = root_open(s, e);
     if (root < 0)
         return -1;
-    if (is_lock_of(*lock_fd, root)) /* the lock ends when any descriptor of the file is closed */
+    if (is_lock_of(*lock_fd, root))
         return lock_file(s, *lock_fd, e);
     if (mkdirat(root, STATE_DIR, 0700) < 0 && errno != EEXIST)
         return not_locked(s, "is not writable", e);
-    AUTO_FD int fd = openat(root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* Read-only: the file system may be made so while it is open. */
+    AUTO_FD int fd = openat(root, LOCK_FILE, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return not_locked(s, "is not writable", e);
     if (lock_file(s, fd, e) < 0)

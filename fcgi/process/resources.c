@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/base/privsep.h"
 #include "common/sandbox/stand_in.h"
 
@@ -12,6 +13,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -159,26 +161,37 @@ static bool is_lock_of(int fd, int root)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
+/* Of a line "1: FLOCK ADVISORY WRITE 812 fe:00:1234 0 EOF", whose sixth word is place; else 0. */
+static int owner_in(char *line, const char *place)
+{
+    char *save, *words[6];
+    size_t n = 0;
+    uint64_t pid;
+
+    for (char *w = strtok_r(line, " ", &save); w && n < ARRAY_LEN(words);
+         w = strtok_r(NULL, " ", &save))
+        words[n++] = w;
+    return n == ARRAY_LEN(words) && strcmp(words[1], "FLOCK") == 0 &&
+                   strcmp(words[5], place) == 0 && parse_u64(words[4], 1, INT32_MAX, &pid) == 0
+               ? (int)pid
+               : 0;
+}
+
 /* The process that made the lock; 0: it is not known, as one of another container. */
 static int lock_owner(int lock_fd)
 {
-    FILE *list = fopen("/proc/locks", "re");
-    char line[256];
+    char line[256], place[64];
     struct stat st;
     int owner = 0;
+    FILE *list = fstat(lock_fd, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
 
-    if (list && fstat(lock_fd, &st) == 0)
-        while (owner == 0 && fgets(line, sizeof line, list)) {
-            unsigned major_id, minor_id;
-            unsigned long inode;
-            int pid;
-            if (sscanf(line, "%*d: FLOCK ADVISORY WRITE %d %x:%x:%lu", &pid, &major_id, &minor_id,
-                       &inode) == 4 &&
-                inode == st.st_ino && makedev(major_id, minor_id) == st.st_dev)
-                owner = pid;
-        }
-    if (list)
-        fclose(list);
+    if (!list)
+        return 0;
+    snprintf(place, sizeof place, "%02x:%02x:%ju", major(st.st_dev), minor(st.st_dev),
+             (uintmax_t)st.st_ino);
+    while (owner == 0 && fgets(line, sizeof line, list))
+        owner = owner_in(line, place);
+    fclose(list);
     return owner;
 }
 

@@ -250,8 +250,10 @@ static void waiter_start(struct guard *g)
 {
     pid_t pid = fork();
 
-    if (pid == 0)
+    if (pid == 0) {
+        auto_close_fd(&g->lock_fd);
         _exit(wait_until_ready(g));
+    }
     if (pid < 0)
         log_error("fork: %s", strerror(errno));
     else

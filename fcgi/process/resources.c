@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/base/privsep.h"
 #include "common/sandbox/stand_in.h"
 
@@ -12,11 +13,14 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define LOCK_FILE     STATE_DIR "/server.lock"
@@ -157,14 +161,47 @@ static bool is_lock_of(int fd, int root)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-/* A process that is in another container has no number here. */
+/* Of a line "1: FLOCK ADVISORY WRITE 812 fe:00:1234 0 EOF", whose sixth word is place; else 0. */
+static int owner_in(char *line, const char *place)
+{
+    char *save, *words[6];
+    size_t n = 0;
+    uint64_t pid;
+
+    for (char *w = strtok_r(line, " ", &save); w && n < ARRAY_LEN(words);
+         w = strtok_r(NULL, " ", &save))
+        words[n++] = w;
+    return n == ARRAY_LEN(words) && strcmp(words[1], "FLOCK") == 0 &&
+                   strcmp(words[5], place) == 0 && parse_u64(words[4], 1, INT32_MAX, &pid) == 0
+               ? (int)pid
+               : 0;
+}
+
+/* The process that made the lock; 0: it is not known, as one of another container. */
+static int lock_owner(int lock_fd)
+{
+    char line[256], place[64];
+    struct stat st;
+    int owner = 0;
+    FILE *list = fstat(lock_fd, &st) == 0 ? fopen("/proc/locks", "re") : NULL;
+
+    if (!list)
+        return 0;
+    snprintf(place, sizeof place, "%02x:%02x:%ju", major(st.st_dev), minor(st.st_dev),
+             (uintmax_t)st.st_ino);
+    while (owner == 0 && fgets(line, sizeof line, list))
+        owner = owner_in(line, place);
+    fclose(list);
+    return owner;
+}
+
 static int root_taken(const struct settings *s, int lock_fd, struct err *e)
 {
-    struct flock other = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int owner = lock_owner(lock_fd);
     char who[64] = "";
 
-    if (fcntl(lock_fd, F_GETLK, &other) == 0 && other.l_type != F_UNLCK && other.l_pid > 0)
-        snprintf(who, sizeof who, " (process %d)", (int)other.l_pid);
+    if (owner > 0)
+        snprintf(who, sizeof who, " (process %d)", owner);
     return err_set(e, ERR_BUSY,
                    "SANDBOX_ROOT %s: another server%s uses it; end that one, or set another path",
                    s->sandbox_root, who);
@@ -182,12 +219,9 @@ static int not_locked(const struct settings *s, const char *what, struct err *e)
 
 static int lock_file(const struct settings *s, int fd, struct err *e)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    if (fcntl(fd, F_SETLK, &whole) == 0)
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
-    return errno == EAGAIN || errno == EACCES ? root_taken(s, fd, e)
-                                              : not_locked(s, "cannot be locked", e);
+    return errno == EWOULDBLOCK ? root_taken(s, fd, e) : not_locked(s, "cannot be locked", e);
 }
 
 int root_lock(const struct settings *s, int *lock_fd, struct err *e)
@@ -195,11 +229,12 @@ int root_lock(const struct settings *s, int *lock_fd, struct err *e)
     AUTO_FD int root = root_open(s, e);
     if (root < 0)
         return -1;
-    if (is_lock_of(*lock_fd, root)) /* the lock ends when any descriptor of the file is closed */
+    if (is_lock_of(*lock_fd, root))
         return lock_file(s, *lock_fd, e);
     if (mkdirat(root, STATE_DIR, 0700) < 0 && errno != EEXIST)
         return not_locked(s, "is not writable", e);
-    AUTO_FD int fd = openat(root, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* Read-only: the file system may be made so while it is open. */
+    AUTO_FD int fd = openat(root, LOCK_FILE, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return not_locked(s, "is not writable", e);
     if (lock_file(s, fd, e) < 0)

@@ -39,11 +39,11 @@ void log_follow(const struct settings *s);
 void log_act(const char *audit, const char *text);
 
 /*
- * Locks SANDBOX_ROOT, which is made if it is not there, for this process: another server is refused
- * until the process ends, however that is, or closes *lock_fd. Children do not have the lock; a
- * program that follows by exec has it if the descriptor stays open. *lock_fd: -1, or that of an
- * earlier call, which stays where it is the same folder's. -1: ERR_BUSY when another server has
- * locked it, which *e names.
+ * Locks SANDBOX_ROOT, which is made if it is not there: another server is refused until *lock_fd is
+ * closed, by the end of this process at the latest. A child has to close it; a program that follows
+ * by exec has the lock if the descriptor stays open. *lock_fd: -1, or that of an earlier call,
+ * which stays where it is the same folder's. -1: ERR_BUSY when another server has locked it, which
+ * *e names.
  */
 int root_lock(const struct settings *s, int *lock_fd, struct err *e);
 

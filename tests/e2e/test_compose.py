@@ -1,4 +1,5 @@
 """The Compose files: what docker-compose makes of them, and a boot of all of it."""
+import http.client
 import json
 import os
 import secrets
@@ -6,11 +7,14 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
+import urllib.parse
 
 import engine
+import runs
 from clone import make_clone
-from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
-from mcp import Client
+from harness import TOP, Failed, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
+from mcp import Client, end_run
 from sites import clean_environment
 from streams import open_modern
 
@@ -109,8 +113,23 @@ class _Project:
 
     def client(self):
         one = Client(self.url, self.token())
+        one.connect = lambda: self._connect(one)
         one.conversation = "c" + secrets.token_hex(6)
         return one
+
+    def _connect(self, client):
+        """Whatever the public name is, it is this machine's port."""
+        port = self.listener.getsockname()[1]
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).hostname, port, timeout=client.timeout)
+        connection.sock = socket.create_connection(("127.0.0.1", port), client.timeout)
+        return connection
+
+    def change_name(self, name):
+        """Another SANDCGI_PUBLIC_URL, with what the page says for it."""
+        self.url = f"http://{name}:{self.listener.getsockname()[1]}"
+        self.environment["SANDCGI_PUBLIC_URL"] = self.url
+        self.do("up", "-d", "-t", "30")
+        self.wait_healthy()
 
     def left(self):
         """What the engine has of the project."""
@@ -157,12 +176,23 @@ def _sdk_session(project):
     contains(done.stdout, "ok ")
 
 
-@test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart and with containers made anew; down leaves nothing",
+def _first_answer(project):
+    try:
+        return project.client().run("echo 42", "bash")["stdout"] == "42\n"
+    except (OSError, http.client.HTTPException, Failed):
+        return False
+
+
+@test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart, with another public name, and with containers made "
+      "anew while programs run; down leaves nothing",
       timeout=1800)
 def _():
     project = _Project()
     project.do("build")
+    began = time.monotonic()
     project.do("up", "-d")
+    wait_until(lambda: project.state("sandcgi", "Health")["Status"] == "healthy" and _first_answer(project), 100, "the first answer", pause=0.2)
+    print(f"    {time.monotonic() - began:.1f} s from docker-compose up to the first program's answer, with all images there", flush=True)
     project.wait_healthy()
     wait_until(lambda: project.state("runners", "Status") == "exited", 900, "the runners are built", pause=1)
     equal(project.state("runners", "ExitCode"), 0, _docker("logs", project.container("runners")))
@@ -186,13 +216,24 @@ def _():
     templates = project.do("exec", "-T", "nginx", "sh", "-c", "cat /usr/share/sandcgi/nginx/*.in | cksum")
     equal(templates, subprocess.run("cat nginx/*.in | cksum", shell=True, cwd=project.folder, capture_output=True, text=True, check=True).stdout,
           "the image of nginx changes with the templates")
-    for again in (("restart", "-t", "30"), ("up", "-d", "--force-recreate", "-t", "30")):  # the latter as after an upgrade
-        project.do(*again)
-        project.wait_healthy()
-        later = project.client()
-        equal((later.token, later.download(link).body), (client.token, b"hi"), again)
-        later.conversation = client.conversation
-        equal(later.run("cat a.txt", "bash")["stdout"], "hi", again)
+    path = urllib.parse.urlsplit(link).path
+    project.do("restart", "-t", "30")
+    project.wait_healthy()
+    project.change_name("sandbox.example.org")
+    named = project.client()
+    contains(named.run("echo x >named.txt", "bash")["files"][0]["url"], f"{project.url}/files/")
+    in_background, waited = runs.begin(named, "sleep 12; echo later", timeout=60), named.begin_run("sleep 12; echo over", "bash")
+    wait_until(lambda: len([one for one in runs.listed(named) if one["status"] == "running"]) == 2, 20, "both programs run")
+    project.do("up", "-d", "--force-recreate", "-t", "60")  # as after an upgrade
+    project.wait_healthy()
+    later = project.client()
+    equal((later.token, later.http("GET", path).body), (client.token, b"hi"))
+    later.conversation = client.conversation
+    equal(later.run("cat a.txt", "bash")["stdout"], "hi")
+    result, status = end_run(waited, 20)
+    equal((status, result["stdout"]), (200, "over\n"), "the call that was waited for")
+    later.conversation = named.conversation
+    equal(runs.look(later, in_background)["stdout"], "later\n", "a program in the background has ended well")
     check(project.left(), "nothing of the project is found while it runs")
     wait_until(project.server_containers, 60, "a container of the server is found while it runs")
     project.do("down", "-v", "-t", "20")

@@ -190,8 +190,10 @@ static void the_root_is_one_servers_until_its_process_ends(void **state)
     pid_t holder = fork();
     if (holder == 0) {
         int fd = -1;
-        if (root_lock(&s, &fd, &e) == 0 && root_lock(&s, &fd, &e) == 0 && fork() != 0)
-            (void)!write(ends[1], "x", 1); /* its child, which has no lock, stays */
+        if (root_lock(&s, &fd, &e) == 0 && root_lock(&s, &fd, &e) == 0 && fork() == 0)
+            auto_close_fd(&fd); /* it stays when its parent is killed */
+        else
+            (void)!write(ends[1], "x", 1);
         for (;;)
             pause();
     }

@@ -137,7 +137,7 @@ main() {
     trap 'rm -rf "$work"' EXIT
     mkdir "$work/root" "$work/job"
     chmod 0755 "$work" "$work/root"
-    job "${1:+--only '$1'}" >"$work/job/command"
+    job "${1:+--only $(printf %q "$1")}" >"$work/job/command"
     chmod 0755 "$work/job/command"
     package
     base

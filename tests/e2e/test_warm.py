@@ -1,6 +1,7 @@
 """Warm containers: a run claims one, nothing of one run is in another, and every call is answered, whatever happens to them."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -25,6 +26,7 @@ def _():
         result, row = warm.run_waiting(site, warm.new_client(site), code, language)
         equal((result["status"], result["stdout"]), ("ok", "out\n"))
         check(row, f"{language}: run {result['runId']} is none of those that waited")
+        check(re.search(f" prestarted=yes .* run={result['runId']}", site.log()), "the log does not say that it waited")
         check(pool.wait_for(site, language=language, sandbox=""), "refilled")
         check(row["runId"] not in {one["runId"] for one in pool.unclaimed(site)}, "claimed, and still among those that wait")
         wait_until(lambda: not warm.container_of(site, row["runId"]), 10, "the used container is gone")  # noqa: B023

@@ -67,9 +67,9 @@ package() {
     step "the package"
 }
 
-# The images, from the tests' engine to one that writes to the machine's disk.
+# The images, and that which they are built on, from the tests' engine to one that writes to the machine's disk.
 images() {
-    local socket=$work/engine/docker.sock pid language wanted=()
+    local socket=$work/engine/docker.sock pid language wanted=(debian:bookworm-slim)
     for language in $languages; do
         wanted+=("sandcgi-runner-$language:latest")
     done
@@ -99,7 +99,7 @@ disks() {
     cat >"$root/etc/fstab" <<END
 /dev/ubda / ext4 defaults 0 0
 /dev/ubdb /var/lib/sandcgi ext4 usrquota 0 0
-job /job hostfs $work/job 0 0
+job /job hostfs $work/job,sync 0 0
 top $top hostfs $top,ro 0 0
 END
     for tables in iptables ip6tables; do
@@ -114,9 +114,8 @@ END
 }
 
 boot() {
-    local machine
     : >"$work/job/output"
-    TMPDIR=$work linux.uml mem=4G ubd0="$work/root.img" ubd1="$work/data.img" root=/dev/ubda rw apparmor=1 security=apparmor \
+    TMPDIR=$work timeout 90m linux.uml mem=4G ubd0="$work/root.img" ubd1="$work/data.img" root=/dev/ubda rw apparmor=1 security=apparmor \
         con=null con1=fd:0,fd:1 console=tty1 umid="$name-$$" </dev/null >"$work/console" 2>&1 &
     machine=$!
     step "the machine starts"
@@ -134,10 +133,11 @@ main() {
     done
     mkdir -p "$cache"
     work=$(mktemp -d /var/tmp/sandcgi-machine-XXXXXX)
-    trap 'rm -rf "$work"' EXIT
+    trap 'kill ${machine:+"$machine"} 2>/dev/null || true; rm -rf "$work"' EXIT
+    trap 'exit 130' INT TERM
     mkdir "$work/root" "$work/job"
     chmod 0755 "$work" "$work/root"
-    job "${1:+--only '$1'}" >"$work/job/command"
+    job "${1:+--only $(printf %q "$1")}" >"$work/job/command"
     chmod 0755 "$work/job/command"
     package
     base

@@ -105,7 +105,7 @@ def _():
 def _():
     def failed():
         return re.search("the whole log is in (.*)", journal("sandcgi-runners"))
-    path = wait_until(failed, 200, "a build without a network fails", pause=2).group(1)
+    path = wait_until(failed, 60, "a build without a network fails", pause=2).group(1)
     with open(path, encoding="utf-8") as file:
         check(file.read(), path)
     command("systemctl", "mask", "--runtime", "--now", "sandcgi-runners")  # not tried again meanwhile

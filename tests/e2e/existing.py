@@ -1,10 +1,8 @@
 """A machine that has an nginx: tests/nginx/groups_walk.py's, with the tests' engine, in which sandcgi is installed by "make install"."""
 import contextlib
-import http.client
 import os
 import pathlib
 import secrets
-import socket
 import subprocess
 import sys
 
@@ -88,13 +86,7 @@ class Machine:
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def client(self):
-        client = Client(f"http://{NAME}", self.do("echo $token").strip())
+        client = Client(f"http://{NAME}", self.do("echo $token").strip(), address=("127.0.0.1", self.port))
         client.place = self.below + API
         client.conversation = "c" + secrets.token_hex(6)
-        client.connect = self._connect
         return client
-
-    def _connect(self):
-        connection = http.client.HTTPConnection(NAME, timeout=60)
-        connection.sock = socket.create_connection(("127.0.0.1", self.port), 60)
-        return connection

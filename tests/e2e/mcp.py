@@ -61,8 +61,10 @@ def timed(arguments):
 class Client:
     """One tenant's view of one server."""
 
-    def __init__(self, base_url, token=None, ca=None, timeout=120):
+    def __init__(self, base_url, token=None, ca=None, timeout=120, address=None):
+        """address: the (host, port) where the server of an http: base_url is, whatever its name says; None: there."""
         self.base_url = base_url
+        self.address = address
         self.token = token
         self.ca = ca
         self.timeout = timeout
@@ -73,7 +75,7 @@ class Client:
         self._id = 0
 
     def with_token(self, token):
-        other = Client(self.base_url, token, self.ca, self.timeout)
+        other = Client(self.base_url, token, self.ca, self.timeout, self.address)
         other.place = self.place
         return other
 
@@ -87,7 +89,10 @@ class Client:
         if url.scheme == "https":
             context = ssl.create_default_context(cafile=self.ca)
             return http.client.HTTPSConnection(url.hostname, url.port, timeout=self.timeout, context=context)
-        return http.client.HTTPConnection(url.hostname, url.port, timeout=self.timeout)
+        connection = http.client.HTTPConnection(url.hostname, url.port, timeout=self.timeout)
+        if self.address:
+            connection.sock = socket.create_connection(self.address, self.timeout)
+        return connection
 
     def close(self):
         if self._connection:

@@ -112,17 +112,9 @@ class _Project:
         return self.do("exec", "-T", "sandcgi", "sed", "-n", "s/^MCP_API_TOKEN=//p", "/etc/sandcgi/sandcgi.conf").strip()
 
     def client(self):
-        one = Client(self.url, self.token())
-        one.connect = lambda: self._connect(one)
+        one = Client(self.url, self.token(), address=self.listener.getsockname())
         one.conversation = "c" + secrets.token_hex(6)
         return one
-
-    def _connect(self, client):
-        """Whatever the public name is, it is this machine's port."""
-        port = self.listener.getsockname()[1]
-        connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).hostname, port, timeout=client.timeout)
-        connection.sock = socket.create_connection(("127.0.0.1", port), client.timeout)
-        return connection
 
     def change_name(self, name):
         """Another SANDCGI_PUBLIC_URL, with what the page says for it."""
@@ -204,6 +196,9 @@ def _():
     equal(result["stdout"], "42\n")
     link = result["files"][0]["url"]
     equal(client.download(link).body, b"hi")
+    upload = urllib.parse.urlsplit(client.structured("create_upload", {"conversationId": client.conversation, "filename": "up.bin"})["url"])
+    equal(client.http("PUT", f"{upload.path}?{upload.query}", b"u" * 300_000).status, 201)
+    equal(client.run("wc -c <up.bin", "bash")["stdout"], "300000\n")
     _sdk_session(project)
     page = client.http("GET", "/")
     equal((page.status, page.headers["Content-Type"]), (200, "text/html; charset=utf-8"))

@@ -1,6 +1,5 @@
 """Behind a tunnel: a stand-in of cloudflared sends what that one sends, and ends a request that has been silent for long."""
 import contextlib
-import http.client
 import os
 import queue
 import select
@@ -81,14 +80,7 @@ class Tunnel:
                 "cf-ray": "1"}
 
     def client(self):
-        client = Client(f"http://{PUBLIC}", self.site.token, None, 60)
-        client.connect = self._connect
-        return client
-
-    def _connect(self):
-        connection = http.client.HTTPConnection(PUBLIC, timeout=60)
-        connection.sock = socket.create_connection(("127.0.0.1", self.port), 60)
-        return connection
+        return Client(f"http://{PUBLIC}", self.site.token, None, 60, ("127.0.0.1", self.port))
 
 
 class Http2Origin:

@@ -127,7 +127,7 @@ def _():
     contains(said, "SANDBOX_ROOT has disk quotas of the kernel")
     for word in ("not permitted", "denied", "Read-only", "error "):
         check(word not in said, said)
-    failed = re.findall(r"sandcgi\S*", command("systemctl", "--failed", "--plain", "--no-legend"))
+    failed = re.findall(r"^sandcgi\S*", command("systemctl", "--failed", "--plain", "--no-legend"), re.M)
     equal(failed, [] if has_inet_tables() else ["sandcgi-network.service"], "failed units")
 
 

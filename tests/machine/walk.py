@@ -247,8 +247,10 @@ def _():
         equal(found, "later\n", f"{what}: {journal('sandcgi', since)}")
 
 
-@test("metrics count processor time and memory by purpose")
+@test("metrics count processor time and memory by purpose", timeout=300)
 def _():
+    ready()
+    equal(client().run("echo 5", "bash", timeout=120)["stdout"], "5\n")
     text = client().download(f"http://{setting('SANDCGI_METRICS')}/metrics").body.decode()
     rows = re.findall(r"^(sandcgi_\w*(?:cpu|memory)\w*\{[^}]*purpose[^}]*\}) ([0-9.e+]+)$", text, re.M)
     print("    " + "\n    ".join(" ".join(row) for row in rows))

@@ -56,10 +56,6 @@ def client():
     return one
 
 
-def status():
-    return json.loads(command("sandcgi", "status", "--json"))
-
-
 def ready():
     """Waits for a warm container of each language."""
     def warm():

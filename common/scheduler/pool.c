@@ -11,8 +11,7 @@
 #define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not of one cause */
 #define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
 #define LATELY          64    /* conversations: with so many, older ones count half */
-#define JOINED_MIN      2 /* conversations that took a further language, before it is expected */
-#define JOINED_SHARE    4 /* and one of so many */
+#define JOINED_SHARE    4     /* a language that one of so many took as a further one is expected */
 
 /* ---- what is remembered and counted (pool_books.h) ---- */
 
@@ -237,10 +236,24 @@ static int rank(const struct child *c, bool preloaded)
            (c->warm_dir[0] ? 10 : 0) + worth[preloaded][tier];
 }
 
+/* Its conversation keeps the container and may need the libraries later: is there one with them
+ * beside the last, which is for a program that needs them now? */
+static bool may_take_preloaded(const struct pool *p, const struct children *children,
+                               const struct pool_want *want)
+{
+    size_t n = 0;
+
+    if (!p->settings.reuse || want->known)
+        return false;
+    for (struct child *c = NULL; (c = children_next(children, c));)
+        n += c->state == CHILD_WAITING && c->tier == ENGINE_TIER_PRELOADED && fits(c, want);
+    return n > 1;
+}
+
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want)
 {
-    const bool preloaded = wants_preloaded(want);
+    const bool preloaded = wants_preloaded(want) || may_take_preloaded(p, children, want);
     struct child *best = NULL;
     int best_rank = 0;
 
@@ -290,20 +303,23 @@ static void count_language(struct pool *p, struct pool_sandbox *sandbox)
         sandbox->lang->joined++;
         return;
     }
+    sandbox->lang->begun++;
     if (++p->begun < LATELY)
         return;
-    p->begun /= 2;
-    for (size_t i = 0; i < p->settings.n; i++)
+    p->begun = 0;
+    for (size_t i = 0; i < p->settings.n; i++) {
         p->langs[i].joined /= 2;
+        p->begun += p->langs[i].begun /= 2;
+    }
 }
 
-/* A conversation that ran a program is likely to want each language that many others took as a
- * further one. */
+/* A conversation that ran a program is likely to want each language that many of those that began
+ * with another took as a further one. */
 static void expect_languages(struct pool *p, const char *name, int64_t now_ms)
 {
     for (size_t i = 0; i < p->settings.n; i++) {
         struct pool_lang *lang = &p->langs[i];
-        if (lang->joined < JOINED_MIN || lang->joined * JOINED_SHARE < p->begun)
+        if (lang->joined == 0 || lang->joined * JOINED_SHARE < p->begun - lang->begun)
             continue;
         struct pool_sandbox *sandbox = pool_sandbox_of(p, name, lang);
         if (sandbox->used)

@@ -49,6 +49,8 @@ struct pool_want {
  * runner, and is on the directory of this sandbox or, for a new sandbox, on a warm directory. A
  * container that waits comes before one that is being wiped, that before one being made; then one
  * with its libraries loaded if the program imports one of them, else one without; then the oldest.
+ * A new conversation, which keeps its container, gets one with libraries in any case if several
+ * wait.
  */
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want);
@@ -117,7 +119,7 @@ struct pool_action {
  * a run take one away. A conversation used once gets its container when all else is done and no run
  * came for 250 ms, one conversation a second and only within a minute of its use. While a program
  * runs in a container that may be used again, its conversation needs no other. A language that a
- * quarter of the latest conversations took as a further one is treated as used once by each
+ * quarter of the latest conversations that began with another took is treated as used once by each
  * conversation that runs a program. Spare containers are made one at a time when nothing else is to
  * be started and the machine is idle. Over the budget, the
  * conversation used longest ago loses its container first, then the most expensive one goes.

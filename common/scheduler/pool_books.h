@@ -32,7 +32,8 @@ struct pool_lang {
     int64_t back_off_ms;    /* after the latest failure */
     int64_t retry_ms;       /* nothing is started before */
     size_t have, preloaded; /* counted by pool_count: all on warm directories, and the preloaded */
-    size_t joined;          /* of the latest conversations, those that took it as a further one */
+    size_t begun, joined;   /* of the latest conversations: they began with it, or took it as a
+                             * further language */
     uint64_t started_bytes, preloaded_bytes; /* the most that one was seen to use; 0: none said */
 };
 
@@ -67,7 +68,7 @@ struct pool {
     struct pool_lang langs[POOL_LANGUAGES_MAX];
     struct pool_sandbox *sandboxes;
     size_t n_sandboxes, max_sandboxes;
-    size_t begun; /* conversations that began lately: langs[].joined of them took a further one */
+    size_t begun; /* all that began lately */
     uint16_t
         index[POOL_INDEX]; /* where a sandbox_dir is, from 1; 0: none. Made anew by pool_count */
     int64_t last_claim_ms, last_end_ms; /* of runs */

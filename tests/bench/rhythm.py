@@ -39,7 +39,7 @@ GOALS = {"one, 1 s between calls": {PRINT: 0.5, PANDAS: 0.08, SAVEFIG: 0.3, BUN:
          "one, back to back": {PRINT: 0.7, PANDAS: 0.15, BUN: 1.1},
          "16 people": {PRINT: 0.7, PANDAS: 0.12, SAVEFIG: 0.4, BUN: 1},
          "32 people": {PANDAS: 0.3}}
-P95_GOALS = {("16 people", PANDAS): 0.8}  # x bare's median
+P95_GOALS = {("16 people", PANDAS): 0.8}  # x bare's median in the crowd
 
 
 def busy():
@@ -140,24 +140,34 @@ def person(server, until, samples, errors):
     caller.close()
 
 
+def bare_beside(ways, until, samples):
+    """The bare interpreter in the crowd, so that both have the same machine: each program once in the time between two calls of a person."""
+    for work in itertools.cycle(WORKS):
+        time.sleep(THINK_S / len(WORKS))
+        if time.monotonic() >= until:
+            return
+        samples[work].append(ways.bare[work.image].run(work))
+
+
 def people(ways, options, title, n):
     ways.wait(WORKS)
-    base = {work: median([ways.bare[work.image].run(work) for _ in range(BLOCK)]) for work in WORKS}
-    table = Table(f"{title}, {THINK_S} s between calls, {options.seconds} s: milliseconds", "", "program", "calls", "median", "p95", "median x bare",
-                  "p95 x bare's median")
+    alone = {work: median([ways.bare[work.image].run(work) for _ in range(BLOCK)]) for work in WORKS}
+    table = Table(f"{title}, {THINK_S} s between calls, {options.seconds} s: milliseconds", "", "program", "calls", "median", "p95", "bare in the crowd",
+                  "median x bare", "p95 x bare's median", "median x bare alone")
     for way in random.sample(list(ways.servers), len(ways.servers)):
-        samples, errors = {work: [] for work in WORKS}, []
+        samples, crowd, errors = {work: [] for work in WORKS}, {work: [] for work in WORKS}, []
         until, before = time.monotonic() + options.seconds, busy()
-        at_once([lambda way=way, until=until, samples=samples, errors=errors: person(ways.servers[way], until, samples, errors)] * n)
+        at_once([lambda way=way, until=until, samples=samples, errors=errors: person(ways.servers[way], until, samples, errors)] * n
+                + [lambda until=until, crowd=crowd: bare_beside(ways, until, crowd)])
         spent, runs = busy() - before - ways.idle * (options.seconds + THINK_S), sum(map(len, samples.values()))
         for work, values in samples.items():
-            p95 = quantile(values, 0.95)
-            table.add(way, work.name, len(values), number(median(values)), number(p95), ratio(median(values), base[work], GOALS[title].get(work)),
-                      ratio(p95, base[work], P95_GOALS.get((title, work))))
+            p95, base = quantile(values, 0.95), median(crowd[work])
+            table.add(way, work.name, len(values), number(median(values)), number(p95), number(base), ratio(median(values), base, GOALS[title].get(work)),
+                      ratio(p95, base, P95_GOALS.get((title, work))), ratio(median(values), alone[work]))
         table.note(f"{way}: {len(errors)} errors{': ' + str(errors[0])[:150] if errors else ''}; {1000 * spent / max(runs, 1):.0f} ms of the machine's "
-                   "processors for a run")
+                   "processors for a run, with the bare ones beside and the next containers")
         ways.wait([PRINT])
-    table.note("bare: " + ", ".join(f"{work.name} {number(value)} ms" for work, value in base.items()))
+    table.note("bare alone: " + ", ".join(f"{work.name} {number(value)} ms" for work, value in alone.items()))
     table.print(options.markdown)
 
 

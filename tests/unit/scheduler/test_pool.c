@@ -738,6 +738,27 @@ static void spare_containers_are_made_while_the_machine_is_idle(void **state)
     world_close(&w);
 }
 
+static void a_new_conversation_gets_libraries_unless_they_are_the_last(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.reuse = true;
+    w.settings.items[0].spare = 2;
+    world_begin(&w);
+    world_rest(&w);
+    w.now += 1000;
+    world_rest(&w);
+    const struct pool_want fresh = world_want(&w, "python", "a", false);
+    for (int left = 3; left > 0; left--) {
+        const struct child *c = pool_choose(w.pool, w.children, &fresh);
+        assert_int_equal(c->tier, left > 1 ? ENGINE_TIER_PRELOADED : ENGINE_TIER_STARTED);
+        world_claim(&w, &fresh);
+    }
+    world_close(&w);
+}
+
 static void no_conversation_loses_its_container_for_a_spare_one(void **state)
 {
     struct world w;
@@ -774,7 +795,7 @@ static void a_language_that_many_take_is_there_before_it_is_asked_for(void **sta
     for (int i = 0; i < 10; i++, w.now += 1000)
         world_rest(&w);
     assert_int_equal(world_on(&w, "a"), 2);
-    assert_int_equal(world_on(&w, "c"), 1); /* one conversation is no sign */
+    assert_int_equal(world_on(&w, "c"), 1); /* one of seven is no sign */
     run_once(&w, "bash", "b", true);
     run_once(&w, "python", "c", true);
     for (int i = 0; i < 10; i++, w.now += 1000)
@@ -1188,6 +1209,7 @@ int main(void)
         cmocka_unit_test(who_uses_more_than_all_may_goes_and_does_not_come_back),
         cmocka_unit_test(what_its_programs_want_is_loaded_for_a_conversation),
         cmocka_unit_test(spare_containers_are_made_while_the_machine_is_idle),
+        cmocka_unit_test(a_new_conversation_gets_libraries_unless_they_are_the_last),
         cmocka_unit_test(no_conversation_loses_its_container_for_a_spare_one),
         cmocka_unit_test(a_language_that_many_take_is_there_before_it_is_asked_for),
         cmocka_unit_test(a_used_container_is_its_conversations_next_one),

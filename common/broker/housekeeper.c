@@ -234,7 +234,7 @@ static void sweep(struct housekeeper *k)
     if (removed < 0)
         log_debug("sweep: %s", e.text);
     if (removed > 0)
-        log_warn("removed %d containers without a supervisor", removed);
+        log_warn("containers without a supervisor, removed: %d", removed);
     housekeeper_sweep_files(k->root, clock_unix_s());
     int64_t over_in_s = k->next_over - clock_unix_s() + 1;
     k->due[SWEEP] = deadline_in_ms(removed < 0 || over_in_s < SWEEP_SOON_MS / 1000 ? SWEEP_SOON_MS

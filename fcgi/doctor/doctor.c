@@ -118,9 +118,12 @@ static void look_at_limits(const struct look *l)
         say_ok(l, "limits", "memory and processes of containers are bounded: tried at the start");
     else if (error)
         findings_add(l->out, FINDING_WRONG, "limits", "", "%s", error);
-    else
+    else if (l->s->limits_check == LIMITS_TRUST)
         findings_add(l->out, FINDING_NOTE, "limits", "SANDBOX_LIMITS_CHECK=warn",
-                     "limits of containers were not tried (SANDBOX_LIMITS_CHECK, or just started)");
+                     "limits of containers are not tried (SANDBOX_LIMITS_CHECK=trust)");
+    else
+        findings_add(l->out, FINDING_NOTE, "limits", "run this again in a minute",
+                     "limits of containers have not been tried yet: the server has just started");
     const json_t *network = json_object_get(l->status, "network");
     error = json_get_string(network, "lastError");
     if (error)

@@ -79,6 +79,18 @@ class Clone:
                               stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout, check=False, **self.as_account)
         return done.returncode, done.stdout
 
+    def start_sh_until(self, words, timeout=200, environment=None):
+        """Runs ./start.sh and interrupts it once it has printed words; everything it printed."""
+        with subprocess.Popen(["./start.sh"], cwd=self.folder, stdin=subprocess.DEVNULL, env=self.environment() | (environment or {}), stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", **self.as_account) as process:
+            said = ""
+            for line in process.stdout:
+                said += line
+                if words in line:
+                    process.terminate()
+            process.wait(timeout)
+        return said
+
     def shell(self, script, timeout=120):
         """A script pasted into bash in the clone; the ports are put in when the usual ones were taken."""
         script = script.replace("localhost:8443", f"localhost:{self.https_port}")

@@ -10,6 +10,23 @@ scripts=/usr/libexec/sandcgi
 # shellcheck source=service/cluster.sh
 . "$scripts/service/cluster.sh"
 
+# value NAME: a setting as it counts.
+value()
+{
+    printf '%s\n' "$values" | sed -n "s/^$1=//p"
+}
+
+# seconds TIME
+seconds()
+{
+    case $1 in
+    *ms) echo 1 ;;
+    *m) echo $((${1%m} * 60)) ;;
+    *h) echo $((${1%h} * 3600)) ;;
+    *) echo "${1%s}" ;;
+    esac
+}
+
 umask 022
 "$scripts/service/settings.sh" "$settings" root "$secret"
 take_secrets
@@ -19,15 +36,19 @@ if [ -n "${MACHINE_NAME:-}" ]; then
     SANDCGI_NODE=$(sandcgi nodes --name "$MACHINE_NAME")
     export SANDCGI_NODE
 fi
+values=$(sandcgi settings --values --config "$settings")
 page=/usr/share/sandcgi/page # in nginx's container
 ! grep -q '^NGINX_PAGE=false' "$settings" || page=
-: "${SANDCGI_OAUTH=$(sed -n 's/^SANDCGI_OAUTH=//p' "$settings" | tail -n 1)}"
 oauth=''
 judge=''
-[ "$SANDCGI_OAUTH" != builtin ] || oauth=unix:/run/sandcgi/oauth.sock
-[ -z "$SANDCGI_OAUTH" ] || judge=unix:/run/sandcgi/judge.sock
+[ "$(value SANDCGI_OAUTH)" != builtin ] || oauth=unix:/run/sandcgi/oauth.sock
+[ -z "$(value SANDCGI_OAUTH)" ] || judge=unix:/run/sandcgi/judge.sock
 headers=''
-[ "${SANDCGI_ROUTE_HEADERS:-false}" != true ] || headers='Conversation Run Sandbox'
+[ "$(value SANDCGI_ROUTE_HEADERS)" != true ] || headers='Conversation Run Sandbox'
+signed=''
+case $(value SANDBOX_URL_TTL) in *[1-9]*) signed=1 ;; esac
+store=''
+[ -z "$(value SANDBOX_STORE)" ] || store=1
 
 # REAL_IP_HEADER: the web server in front alone can connect, from an address of Docker's, and says there who asks.
 mkdir -p "$site"
@@ -35,7 +56,10 @@ mkdir -p "$site"
     OAUTH_BACKEND="$oauth" JUDGE="$judge" PUBLIC_URL="$PUBLIC_BASE_URL" \
     SECRET_CONF="$site/front-secret.conf" FILE_KEY_CONF="$site/file-key.conf" TOKENS_FILE="$site/tokens.map" \
     REAL_IP_FROM="${REAL_IP_HEADER:+10.0.0.0/8 172.16.0.0/12 192.168.0.0/16}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
-    STORE="${SANDBOX_STORE:+1}" CACHE_DIR=/tmp PARAM_HEADERS="$headers" UPLOADS=stream PAGE_DIR="$page" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"
+    STORE="$store" SIGNED_URLS="$signed" BODY_MAX="$(value SANDCGI_MAX_BODY)" UPLOAD_MAX="$(value SANDBOX_UPLOAD_MAX)" \
+    STREAMS="$(value SANDCGI_MAX_STREAMS)" READ_TIMEOUT=$(($(seconds "$(value SANDBOX_TIMEOUT_MAX)") + 120)) \
+    CACHE_DIR=/tmp PARAM_HEADERS="$headers" UPLOADS=stream PAGE_DIR="$page" PREFIX="$path" \
+    HOSTS="${host%:[0-9]*} $(value SANDCGI_ALLOWED_HOSTS)" ORIGINS="$origin $(value SANDCGI_ALLOWED_ORIGINS)"
 umask 077
 printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$(cat "$secret")" >"$site/front-secret.conf"
 sandcgi file-key --config "$settings" >"$site/file-key.conf"

@@ -217,13 +217,17 @@ def _():
     project.change_name("sandbox.example.org")
     named = project.client()
     contains(named.run("echo x >named.txt", "bash")["files"][0]["url"], f"{project.url}/files/")
+    equal(named.http("GET", path).body, b"hi")
+    project.do("exec", "-T", "sandcgi", "sh", "-c", "echo SANDBOX_URL_TTL=1h >>/etc/sandcgi/sandcgi.conf")
     in_background, waited = runs.begin(named, "sleep 12; echo later", timeout=60), named.begin_run("sleep 12; echo over", "bash")
     wait_until(lambda: len([one for one in runs.listed(named) if one["status"] == "running"]) == 2, 20, "both programs run")
     project.do("up", "-d", "--force-recreate", "-t", "60")  # as after an upgrade
     project.wait_healthy()
     later = project.client()
-    equal((later.token, later.http("GET", path).body), (client.token, b"hi"))
+    equal((later.token, later.http("GET", path).status), (client.token, 403), "a link without a signature")
     later.conversation = client.conversation
+    signed = later.run("echo -n signed >signed.txt", "bash")["files"][0]["url"]
+    equal(later.download(signed).body, b"signed", signed)
     equal(later.run("cat a.txt", "bash")["stdout"], "hi")
     result, status = end_run(waited, 20)
     equal((status, result["stdout"]), (200, "over\n"), "the call that was waited for")

@@ -28,16 +28,24 @@ void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox)
     *sandbox = p->sandboxes[--p->n_sandboxes];
 }
 
-struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_lang *lang)
+static struct pool_sandbox *find_sandbox(struct pool *p, const char *name,
+                                         const struct pool_lang *lang)
 {
-    struct pool_sandbox *oldest = &p->sandboxes[0];
-
-    for (size_t i = 0; i < p->n_sandboxes; i++) {
+    for (size_t i = 0; i < p->n_sandboxes; i++)
         if (p->sandboxes[i].lang == lang && strcmp(p->sandboxes[i].name, name) == 0)
             return &p->sandboxes[i];
+    return NULL;
+}
+
+struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_lang *lang)
+{
+    struct pool_sandbox *oldest = &p->sandboxes[0], *found = find_sandbox(p, name, lang);
+
+    if (found)
+        return found;
+    for (size_t i = 0; i < p->n_sandboxes; i++)
         if (p->sandboxes[i].used_ms < oldest->used_ms)
             oldest = &p->sandboxes[i];
-    }
     if (p->n_sandboxes == p->max_sandboxes)
         pool_sandbox_drop(p, oldest);
     struct pool_sandbox *sandbox = &p->sandboxes[p->n_sandboxes++];
@@ -299,6 +307,7 @@ static bool has_other(const struct pool *p, const struct pool_sandbox *sandbox)
 static void count_language(struct pool *p, struct pool_sandbox *sandbox)
 {
     sandbox->used = true;
+    sandbox->expected = false;
     if (has_other(p, sandbox)) {
         sandbox->lang->joined++;
         return;
@@ -314,17 +323,19 @@ static void count_language(struct pool *p, struct pool_sandbox *sandbox)
 }
 
 /* A conversation that ran a program is likely to want each language that many of those that began
- * with another took as a further one. */
+ * with another took as a further one. No other is forgotten for it. */
 static void expect_languages(struct pool *p, const char *name, int64_t now_ms)
 {
     for (size_t i = 0; i < p->settings.n; i++) {
         struct pool_lang *lang = &p->langs[i];
         if (lang->joined == 0 || lang->joined * JOINED_SHARE < p->begun - lang->begun)
             continue;
+        if (!find_sandbox(p, name, lang) && p->n_sandboxes == p->max_sandboxes)
+            continue;
         struct pool_sandbox *sandbox = pool_sandbox_of(p, name, lang);
         if (sandbox->used)
             continue;
-        sandbox->ended = true;
+        sandbox->ended = sandbox->expected = true;
         sandbox->used_ms = now_ms;
     }
 }

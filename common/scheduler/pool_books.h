@@ -46,6 +46,7 @@ struct pool_sandbox {
     bool ended;     /* a program of it is over, or it got a file: it may want a next one. Or one in
                      * another language is, and many conversations take this one, too */
     bool used;      /* it ran a program in this language */
+    bool expected;  /* it did not, but many others did: no container ends to make room for this */
     bool proven;    /* it was used again: it is likely to be once more */
     bool preloaded; /* its last program wanted a library that can be preloaded, or one before it
                      * whose container still serves */

@@ -277,7 +277,7 @@ static bool start_one(struct pool_pass *l, struct pool_action *out)
         return false;
     const uint64_t more = pool_usual_bytes(who.lang, false);
     if (l->count.used - l->count.leaving + more > budget)
-        return evict_for(l, &who, out);
+        return !(who.sandbox && who.sandbox->expected) && evict_for(l, &who, out);
     if (l->count.used + more > budget)
         return false; /* until the released ones have ended */
     if (who.sandbox && !who.sandbox->proven)

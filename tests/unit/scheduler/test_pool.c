@@ -824,6 +824,30 @@ static void a_language_that_many_take_is_there_before_it_is_asked_for(void **sta
     world_close(&w);
 }
 
+static void no_conversation_loses_its_container_for_an_expected_language(void **state)
+{
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.settings.memory_bytes = 5 * POOL_STARTED_BYTES; /* one of each, and three conversations */
+    w.settings.items[0] = (struct pool_language){"typescript", 1, 0};
+    w.settings.items[1] = (struct pool_language){"bash", 1, 0};
+    w.settings.n = 2;
+    world_begin(&w);
+    world_rest(&w);
+    run_once(&w, "typescript", "a", true);
+    run_once(&w, "bash", "a", true);
+    world_rest(&w);
+    w.now += 1000;
+    run_once(&w, "typescript", "b", true); /* bash is expected, too */
+    for (int i = 0; i < 30; i++, w.now += 1000)
+        world_rest(&w);
+    assert_int_equal(world_on(&w, "a"), 2);
+    assert_int_equal(world_on(&w, "b"), 1);
+    world_close(&w);
+}
+
 /* ---- containers that are used again ---- */
 
 static void world_open_reuse(struct world *w)
@@ -1212,6 +1236,7 @@ int main(void)
         cmocka_unit_test(a_new_conversation_gets_libraries_unless_they_are_the_last),
         cmocka_unit_test(no_conversation_loses_its_container_for_a_spare_one),
         cmocka_unit_test(a_language_that_many_take_is_there_before_it_is_asked_for),
+        cmocka_unit_test(no_conversation_loses_its_container_for_an_expected_language),
         cmocka_unit_test(a_used_container_is_its_conversations_next_one),
         cmocka_unit_test(a_conversations_libraries_are_loaded_on_a_busy_machine_too),
         cmocka_unit_test(its_libraries_wait_until_no_program_is_young),

@@ -100,8 +100,10 @@ void site_watch_go_on(struct site_watch *w, const char *url)
         w->due = deadline_in_ms(end(w) ? DAILY_MS : AGAIN_MS);
     else if (begin(w, url, &e) == 0)
         w->due = deadline_in_ms(LOOK_MS);
-    else
+    else {
+        log_debug("the site's certificate: %s", e.text);
         w->due = deadline_in_ms(AGAIN_MS);
+    }
 }
 
 void site_watch_clear(struct site_watch *w)

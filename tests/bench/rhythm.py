@@ -65,7 +65,7 @@ class Ways:
         for title, server in self.servers.items():
             self.table[title] = self._conversation(server)
         self.idle = 0.0
-        self.late = False  # a wait was in vain: the machine is not idle
+        self.late = False  # the libraries were not loaded in time, since the machine is not idle
 
     @staticmethod
     def _conversation(server):

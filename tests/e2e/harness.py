@@ -1,9 +1,12 @@
 """Registration and running of end-to-end tests: one function is one test, its name a sentence.
 
 A test module calls @test("…") on functions without arguments. Whatever is started during a test and handed to
-at_test_end() ends with it, whatever is handed to at_end() ends with the suite.
+at_test_end() ends with it, whatever is handed to at_module_end() with the tests of its module, and whatever is handed to
+at_end() with the process.
 """
+import collections
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -24,6 +27,7 @@ SECOND_ATTEMPTS = 3
 
 _tests = []
 _suite = contextlib.ExitStack()
+_module = contextlib.ExitStack()
 _current = contextlib.ExitStack()
 _scratch = None
 
@@ -41,9 +45,11 @@ class TimedOut(BaseException):
 
 
 class Test:
-    def __init__(self, sentence, timeout, function):
+    def __init__(self, sentence, timeout, core, alone, function):
         self.sentence = sentence
         self.timeout = timeout
+        self.core = core
+        self.alone = alone
         self.function = function
         self.module = function.__module__
 
@@ -51,9 +57,10 @@ class Test:
         return word.lower() in self.sentence.lower() or word == self.module or word == self.module.removeprefix("test_")
 
 
-def test(sentence, timeout=60):
+def test(sentence, timeout=60, core=False, alone=None):
+    """core: belongs to the run without options; alone: why nothing may run beside it."""
     def register(function):
-        _tests.append(Test(sentence, timeout, function))
+        _tests.append(Test(sentence, timeout, core, alone, function))
         return function
     return register
 
@@ -111,6 +118,10 @@ def at_end(function, *args):
     _suite.callback(function, *args)
 
 
+def at_module_end(function, *args):
+    _module.callback(function, *args)
+
+
 def at_test_end(function, *args):
     _current.callback(function, *args)
 
@@ -118,6 +129,10 @@ def at_test_end(function, *args):
 def end_test():
     """For what is no test: ends what was handed to at_test_end()."""
     _current.close()
+
+
+def end_module():
+    _module.close()
 
 
 def scratch():
@@ -192,29 +207,35 @@ def selected(word):
     return [t for t in _tests if not word or t.matches(word)]
 
 
-def run_tests(word, on_failure):
-    """Runs what word selects (None: all). on_failure() returns text that may explain a failure. Returns the counts."""
-    counts = {"ok": 0, "FAILED": 0, "skipped": 0}
-    again = []
-    module = None
+def take_signals():
+    """Being asked to end, a process ends what it started."""
     signal.signal(signal.SIGALRM, _on_alarm)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _on_end)
+
+
+def run_module(tests, on_failure, counts):
+    """Runs the tests of one module and ends what they share. on_failure() returns text that may explain a failure."""
+    print(f"-- {tests[0].module.removeprefix('test_')}", flush=True)
+    for one in tests:
+        attempts_left = counts["unsteady"] < SECOND_ATTEMPTS
+        state = _run_and_tell(one, on_failure, "unsteady" if attempts_left else "FAILED")
+        if state == "FAILED" and attempts_left:
+            counts["unsteady"] += 1
+            state = _run_and_tell(one, on_failure, "FAILED")
+        counts[state] += 1
+    end_module()
+
+
+def run_tests(word, on_failure):
+    """Runs what word selects (None: all). Returns the counts of "ok", "FAILED", "skipped" and "unsteady"."""
+    counts = collections.Counter()
+    take_signals()
     try:
-        for one in selected(word):
-            if one.module != module:
-                module = one.module
-                print(f"-- {module.removeprefix('test_')}", flush=True)
-            attempts_left = len(again) < SECOND_ATTEMPTS
-            state = _run_and_tell(one, on_failure, "unsteady" if attempts_left else "FAILED")
-            if state == "FAILED" and attempts_left:
-                again.append(one.sentence)
-                state = _run_and_tell(one, on_failure, "FAILED")
-            counts[state] += 1
+        for _, tests in itertools.groupby(selected(word), lambda one: one.module):
+            run_module(list(tests), on_failure, counts)
     finally:
         close()
-    for sentence in again:
-        print(f"needed a second attempt: {sentence}", flush=True)
     return counts
 
 
@@ -233,4 +254,5 @@ def _run_and_tell(one, on_failure, failed):
 
 def close():
     signal.alarm(0)
+    _module.close()
     _suite.close()

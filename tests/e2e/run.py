@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""The end-to-end suite. DOCKER_HOST names the engine; SANDCGI_TEST_BINARY the sandcgi to test (default: build/sandcgi)."""
+"""The end-to-end suite. DOCKER_HOST names the engine; SANDCGI_TEST_BINARY the sandcgi to test (default: build/sandcgi).
+
+Several processes take module after module. Tests that nothing may run beside come last, one by one.
+"""
 import argparse
+import collections
 import importlib
 import os
+import queue
+import signal
 import subprocess
 import sys
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import clone  # noqa: E402  pylint: disable=wrong-import-position
 import harness  # noqa: E402  pylint: disable=wrong-import-position
+import logs  # noqa: E402  pylint: disable=wrong-import-position
 import sites  # noqa: E402  pylint: disable=wrong-import-position
 
-# Those that wait more than they work: run.sh runs them beside suites that do so, too.
-WAITING = (
-    "tunnel",
-    "long_runs",
-    "retention",
-)
-# test_logs looks at what all others left behind: it is last.
+# The longest first, so that the processes end together.
 MODULES = (
     "start",
     "protocol",
@@ -79,13 +81,7 @@ MODULES = (
     "logs",
     "memory",
 )
-
-
-def load(part):
-    """The modules of a part, None: all. Each part ends with a look at its logs."""
-    for name in MODULES:
-        if part is None or name == "logs" or (name in WAITING) == (part == "waiting"):
-            importlib.import_module(f"test_{name}")
+MODULE_ENDED = "-- end of module"
 
 
 def explain():
@@ -109,23 +105,178 @@ def bench(script):
         harness.close()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", metavar="NAME", help="tests whose file or sentence contains NAME")
-    parser.add_argument("--part", choices=("waiting", "rest"), help="tests of the modules that mostly wait, or of the others")
+# ---- choosing ----
+
+class Choice:
+    """words: sentences, modules or parts of sentences, none: all."""
+
+    def __init__(self, words, core, sentences):
+        self.words, self.core, self.sentences = words, core, sentences
+
+    def tests(self, module, alone):
+        importlib.import_module(f"test_{module}")
+        return [one for one in harness.selected(None) if one.module == f"test_{module}" and bool(one.alone) == alone and self.takes(one)]
+
+    def takes(self, one):
+        if self.sentences is not None and one.sentence not in self.sentences:
+            return False
+        if self.words:
+            return any(one.matches(word) for word in self.words)
+        return one.core or not self.core
+
+
+# ---- one process ----
+
+def work(choice, alone):
+    """Runs the modules whose names come on standard input, a line each, and says when each has ended."""
+    harness.take_signals()
+    counts = collections.Counter()
+    try:
+        for line in sys.stdin:
+            module = line.strip()
+            tests = choice.tests(module, alone)
+            if tests:
+                harness.run_module(tests, explain, counts)
+                harness.run_module([harness.Test("the logs of the servers hold no secret, and nothing crashed", 60, True, None, logs.look)],
+                                   explain, counts)
+            print(MODULE_ENDED, flush=True)
+    finally:
+        harness.close()
+
+
+# ---- all of them ----
+
+class Printer:
+    """Prints a test's lines together, and counts."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.counts = collections.Counter()
+
+    def put(self, module, lines):
+        """lines: the first tells the state and the sentence, the others why."""
+        state, _, rest = lines[0].partition(" ")
+        if state not in ("ok", "FAILED", "skipped", "unsteady"):
+            return
+        with self.lock:
+            self.counts[state] += 1
+            print(f"{state} {module}: {rest}", *lines[1:], sep="", end="", flush=True)
+
+
+class Worker(threading.Thread):
+    """A process that takes module after module from the queue; one that ends early is replaced."""
+
+    def __init__(self, modules, arguments, printer):
+        super().__init__()
+        self.modules, self.arguments, self.printer = modules, arguments, printer
+        self.process = None
+        self.start()
+
+    def begin(self):
+        self.process = subprocess.Popen([sys.executable, "-u", os.path.abspath(__file__), "--worker", *self.arguments], text=True, errors="replace",
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def run(self):
+        while True:
+            try:
+                module = self.modules.get_nowait()
+            except queue.Empty:
+                break
+            if not self.process:
+                self.begin()
+            if not self.run_module(module):
+                self.printer.put(module, [f"FAILED the process of its tests ended with {self.process.wait()}\n"])
+                self.process = None
+        if self.process:
+            self.process.stdin.close()
+            for _line in self.process.stdout:
+                pass
+            self.process.wait()
+
+    def run_module(self, module):
+        """False when the process has ended meanwhile."""
+        block = []
+        try:
+            self.process.stdin.write(module + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            return False
+        for line in self.process.stdout:
+            if line.startswith("    ") and block:
+                block.append(line)
+                continue
+            if block:
+                self.printer.put(module, block)
+            block = [line]
+            if line.startswith(MODULE_ENDED):
+                return True
+        if block:
+            self.printer.put(module, block)
+        return False
+
+
+def run_all(modules, jobs, arguments, printer):
+    waiting = queue.SimpleQueue()
+    for module in modules:
+        waiting.put(module)
+    workers = [Worker(waiting, arguments, printer) for _ in range(min(jobs, len(modules)))]
+
+    def end(number, _frame):
+        while not waiting.empty():
+            waiting.get_nowait()
+        for one in workers:
+            if one.process:
+                one.process.terminate()
+        for one in workers:
+            one.join()
+        sys.exit(128 + number)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, end)
+    for one in workers:
+        one.join()
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="NAME", action="append", default=[], help="tests whose module is NAME or whose sentence contains it")
+    parser.add_argument("--sentences", metavar="FILE", help="only tests whose sentences are lines of FILE")
+    parser.add_argument("--core", action="store_true", help="only the tests of the run without options")
+    parser.add_argument("--which", choices=("beside", "alone", "both"), default="both", help="tests that others may run beside, the others, or both")
+    parser.add_argument("--jobs", type=int, default=2, help="so many modules at a time (2)")
     parser.add_argument("--list", action="store_true", help="name the tests")
     parser.add_argument("--bench", metavar="SCRIPT", help="start a server and run SCRIPT against it")
-    options = parser.parse_args()
-    load(options.part)
-    if options.list:
-        for one in harness.selected(options.only):
-            print(f"{one.module.removeprefix('test_')}: {one.sentence}")
-        return 0
+    parser.add_argument("--worker", choices=("beside", "alone"), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    sentences = None
+    if options.sentences:
+        with open(options.sentences, encoding="utf-8") as file:
+            sentences = set(file.read().splitlines())
+    choice = Choice(options.only, options.core, sentences)
     if options.bench:
         return bench(options.bench)
-    counts = harness.run_tests(options.only, explain)
-    if not any(counts.values()):
-        print(f"no test matches '{options.only}'; see --list")
+    if options.worker:
+        return work(choice, options.worker == "alone")
+    parts = [(alone, [module for module in MODULES if choice.tests(module, alone)])
+             for alone in (False, True) if options.which in ("both", "alone" if alone else "beside")]
+    if options.list:
+        for alone, modules in parts:
+            for module in modules:
+                for one in choice.tests(module, alone):
+                    print(f"{module}: {one.sentence}{' (alone: ' + one.alone + ')' if alone else ''}")
+        return 0
+    printer = Printer()
+    arguments = [word for name in options.only for word in ("--only", name)]
+    arguments += ["--sentences", options.sentences] if options.sentences else []
+    arguments += ["--core"] if options.core else []
+    for alone, modules in parts:
+        run_all(modules, 1 if alone else options.jobs, ["alone" if alone else "beside", *arguments], printer)
+    counts = printer.counts
+    if not counts:
+        print(f"FAILED no test matches {' or '.join(options.only)}; see --list")
         counts["FAILED"] = 1
     print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
     return 1 if counts["FAILED"] else 0

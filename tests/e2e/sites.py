@@ -12,7 +12,7 @@ import subprocess
 import engine
 import pool
 import procs
-from harness import IS_ROOT, TOP, Failed, Skip, at_end, at_test_end, new_folder, wait_until
+from harness import IS_ROOT, TOP, Failed, Skip, at_end, at_module_end, at_test_end, new_folder, wait_until
 from mcp import Client
 
 BINARY = os.environ.get("SANDCGI_TEST_BINARY") or os.path.join(TOP, "build/sandcgi")
@@ -392,14 +392,18 @@ def own_of_suite(settings=None, **arguments):
     return site.start()
 
 
-@functools.cache
-def _with_settings(settings):
-    return own_of_suite(dict(settings))
+_of_module = {}
 
 
 def with_settings(**settings):
-    """A server with these settings, shared by the tests that want the same."""
-    return _with_settings(tuple(sorted(settings.items())))
+    """A server with these settings, shared by the tests of the module that want the same; no test breaks it."""
+    key = tuple(sorted(settings.items()))
+    if key not in _of_module:
+        site = Site(settings)
+        at_module_end(site.stop)
+        at_module_end(_of_module.pop, key)
+        _of_module[key] = site.start()
+    return _of_module[key]
 
 
 def new_conversation(client, name="e2e"):

@@ -121,15 +121,13 @@ stage_script() {
 
 # Suites that wait more than they work, side by side.
 stage_waiting() {
-    local logs log name python names=("tests/nginx/run.py" "tests/runners/test_images.py" "tests/e2e/run.py --part waiting")
-    heading "nginx, images, end to end (waiting)"
+    local logs log name python names=("tests/nginx/run.py" "tests/runners/test_images.py")
+    heading "nginx, images"
     logs=$(mktemp -d)
     python=$(test_python)
-    stage_script "$logs/2" limited "$python" -u "$top/tests/e2e/run.py" --part waiting &
     stage_script "$logs/0" twice "$python" -u "$top/tests/nginx/run.py"
     stage_script "$logs/1" twice "$python" -u "$top/tests/runners/test_images.py"
-    wait $!
-    for name in 0 1 2; do
+    for name in 0 1; do
         log=$logs/$name
         heading "${names[name]}"
         sed '$d' "$log"
@@ -145,7 +143,7 @@ stage_compare() {
 }
 
 stage_end_to_end() {
-    local arguments=(--part rest)
+    local arguments=()
     heading "end to end"
     if [[ $only ]]; then
         arguments=(--only "$only")

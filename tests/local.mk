@@ -57,12 +57,15 @@ EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/uni
 format:
 	cd $(srcdir) && find common fcgi runners tests -name '*.[ch]' -exec clang-format-14 -i {} +
 
+# All that "make check" runs, without running it.
+check-programs: $(check_PROGRAMS)
+
 lint: $(dist_check_SCRIPTS)
 	@set -e; for script in $(dist_check_SCRIPTS); do \
 		case $$script in tests/lint/*) echo "$$script"; srcdir=$(abs_srcdir) $(srcdir)/$$script || \
 			test $$? = 77;; esac; done
 
-.PHONY: format lint fuzz-smoke
+.PHONY: check-programs format lint fuzz-smoke
 
 include tests/bench/local.mk
 include tests/conformance/local.mk

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The page in a browser: starts servers with the page and hands their places to page.mjs. Started by run.sh."""
+"""The page in a browser: starts servers with the page and hands their places to page.mjs. A stage of tests/run.sh.
+
+SANDCGI_TEST_SHOTS names a folder for screenshots."""
 import json
 import os
 import re
@@ -76,8 +78,8 @@ def main():
         scratch = harness.new_folder("shots")
         environment = os.environ | {"SITES": json.dumps({"plain": place(plain), "below": place(below, PREFIX), "oauth": with_oauth(page)}), "PAGE_DIR": page, "SHOTS": scratch}
         status = subprocess.run([os.environ["NODE"], f"{HERE}/page.mjs", *sys.argv[1:]], env=environment, check=False).returncode
-        if "--shots" in sys.argv:
-            shutil.copytree(scratch, sys.argv[sys.argv.index("--shots") + 1], dirs_exist_ok=True)
+        if os.environ.get("SANDCGI_TEST_SHOTS"):
+            shutil.copytree(scratch, os.environ["SANDCGI_TEST_SHOTS"], dirs_exist_ok=True)
     finally:
         for site in sites.all_sites:
             site.stop()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The official conformance suite and real clients against a real nginx and engine.
 
-Started by run.sh, which builds, and puts node and the npm packages into NODE and NODE_FOLDER.
+A stage of tests/run.sh, which builds, and puts node and the npm packages into NODE and NODE_FOLDER.
 """
 import argparse
 import functools
@@ -82,7 +82,8 @@ def suite_run(revision, fixtures, place="/mcp"):
 
 
 def register_scenario(revision, name, fixtures, place="/mcp"):
-    @test(f"{revision} {name}{'' if fixtures else ' without the fixtures'}{'' if place == '/mcp' else ' at ' + place}", timeout=300)
+    @test(f"{revision} {name}{'' if fixtures else ' without the fixtures'}{'' if place == '/mcp' else ' at ' + place}", timeout=300,
+          core=fixtures and place == "/mcp")
     def _():
         found = suite_run(revision, fixtures, place).result(name)
         check(found.passed and found.successes, f"{found.summary}\n" + "\n".join(found.failures + found.warnings))
@@ -283,7 +284,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="tests whose name contains NAME")
     parser.add_argument("--list", action="store_true", help="name the tests")
-    parser.add_argument("--large", action="store_true", help="also the large clients, which run.sh has installed")
+    parser.add_argument("--core", action="store_true", help="only the official suite, at one path")
     options = parser.parse_args()
     register_suite()
     register_clients()
@@ -299,10 +300,11 @@ def main():
         return 0
     for one in harness.selected(None):
         one.module = "conformance"
-    counts = harness.run_tests(options.only, explain)
+    counts = harness.run_tests(options.only, explain, options.core)
     for one in RUNS:
         print(one.line())
-    print(table_of_clients(), end="")
+    if not options.core:
+        print(table_of_clients(), end="")
     print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped")
     return 1 if counts["FAILED"] or not any(counts.values()) else 0
 

@@ -203,8 +203,8 @@ def _place():
     return "\n".join(f"  {os.path.basename(f.filename)}:{f.lineno}: {f.line}" for f in frames)
 
 
-def selected(word):
-    return [t for t in _tests if not word or t.matches(word)]
+def selected(word, core=False):
+    return [t for t in _tests if (not word or t.matches(word)) and (t.core or not core)]
 
 
 def take_signals():
@@ -227,12 +227,12 @@ def run_module(tests, on_failure, counts):
     end_module()
 
 
-def run_tests(word, on_failure):
-    """Runs what word selects (None: all). Returns the counts of "ok", "FAILED", "skipped" and "unsteady"."""
+def run_tests(word, on_failure, core=False):
+    """Runs what word selects (None: all), core: of the core. Returns the counts of "ok", "FAILED", "skipped" and "unsteady"."""
     counts = collections.Counter()
     take_signals()
     try:
-        for _, tests in itertools.groupby(selected(word), lambda one: one.module):
+        for _, tests in itertools.groupby(selected(word, core), lambda one: one.module):
             run_module(list(tests), on_failure, counts)
     finally:
         close()

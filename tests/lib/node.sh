@@ -78,3 +78,16 @@ node_ready() {
     TABLE_FOLDER=$(node_install "$folder/table" --omit=optional) || return 1
     export NODE NODE_FOLDER TABLE_FOLDER
 }
+
+# What the stages of conformance and the browser get: NAME=value lines. SANDCGI_TEST_LARGE: the large clients, too.
+node_exports() {
+    local here chromium
+    here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+    node_ready || return 1
+    chromium=$(command -v chromium || command -v chromium-browser || true)
+    BROWSER_FOLDER=$(node_install "$here/browser") || return 1
+    PAGE_MODULES=$(node_install "$here/../nginx/page") || return 1
+    printf '%s=%s\n' NODE "$NODE" NODE_FOLDER "$NODE_FOLDER" TABLE_FOLDER "$TABLE_FOLDER" BROWSER_FOLDER "$BROWSER_FOLDER" \
+        PAGE_MODULES "$PAGE_MODULES" CHROMIUM "$chromium"
+    [[ ! ${SANDCGI_TEST_LARGE:-} ]] || printf 'LARGE_FOLDER=%s\n' "$(node_install "$here/conformance/table/large")"
+}

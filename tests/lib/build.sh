@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# Builds with sanitizers in $build: the program, the tests, and what they start.
+: "${top:?}" "${build=}"
+
+# quietly NAME COMMAND…: shows the output only when the command fails.
+quietly() {
+    local name=$1 log status=0 start=$SECONDS
+    shift
+    log=$(mktemp)
+    "$@" >"$log" 2>&1 || status=$?
+    ((status == 0)) || tail -n 60 "$log"
+    rm -f "$log"
+    printf '%s (%d s)\n' "$name" "$((SECONDS - start))"
+    return "$status"
+}
+
+# configured OPTION…: makes a Makefile in $build, unless there is one that is new enough.
+configured() {
+    mkdir -p "$build"
+    if [[ ! -x $top/configure || $top/configure.ac -nt $top/configure ]]; then
+        quietly autoreconf env -C "$top" autoreconf -fi || die "autoreconf failed: see above"
+    fi
+    if [[ ! -f $build/Makefile || $top/configure -nt $build/Makefile ]]; then
+        quietly configure env -C "$build" "$top/configure" "$@" || die "configure failed: see above and $build/config.log"
+    fi
+}
+
+# make_all TARGET…
+make_all() {
+    quietly make make -C "$build" -j "$(nproc)" "$@" || die "the build failed: see above"
+}
+
+build_with_sanitizers() {
+    configured CFLAGS='-O1 -g' --enable-sanitizer=address,undefined --enable-werror
+    make_all all
+    make_all check-programs tests/e2e/sandcgi-other-version tests/conformance/sandcgi-conformance
+}

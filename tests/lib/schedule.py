@@ -1,0 +1,155 @@
+"""Runs stages beside one another: each as soon as what it needs has ended well and cores are free."""
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import results
+import stages
+
+# Stages wait for containers and servers half of their time.
+CORES = 1.6 * (os.cpu_count() or 1)
+# Of a stage. One that hangs is a failure that is told.
+DEADLINE_S = 45 * 60
+# In which what a stage has started ends after SIGTERM.
+END_S = 40
+SKIPPED = 77
+
+
+class Run(threading.Thread):
+    """A stage under way. tell(result) gets each result when its last line is there."""
+
+    def __init__(self, stage, arguments, environment, tell):
+        super().__init__(daemon=True)
+        self.stage, self.tell = stage, tell
+        self.command, self.environment = [*stage.command, *arguments], environment
+        self.begun, self.seconds = time.monotonic(), None
+        self.results, self.exports = [], {}
+        self.process = self.status = self.why = None
+        self.ending = False
+        self.log = os.path.join(stages.BUILD, "log", stage.name + ".log")
+        os.makedirs(os.path.dirname(self.log), exist_ok=True)
+        self.start()
+
+    @property
+    def passed(self):
+        """Whether what needs the stage may begin."""
+        return self.status == 0
+
+    def run(self):
+        self.attempt("FAILED" if not self.stage.again else "unsteady")
+        if self.stage.again and self.status not in (0, SKIPPED) and not self.ending:
+            self.attempt("FAILED", only_failures=True)
+        self.judge()
+        self.seconds = time.monotonic() - self.begun
+
+    def attempt(self, failed, only_failures=False):
+        """failed: the state that a failure gets."""
+        reader = results.Reader(self.stage.name)
+        with open(self.log, "a" if only_failures else "w", encoding="utf-8") as log:
+            with subprocess.Popen(self.command, env=self.environment, cwd=stages.TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, errors="replace", start_new_session=True) as self.process:
+                alarm = threading.Timer(DEADLINE_S, self.end, (f"took longer than {DEADLINE_S} s",))
+                alarm.start()
+                for line in self.process.stdout:
+                    log.write(line)
+                    log.flush()
+                    self.take(reader.feed(line.rstrip("\n")), failed, only_failures)
+                    name, equals, value = line.rstrip("\n").partition("=")
+                    if self.stage.exports and equals and name.replace("_", "").isalnum() and name.isupper():
+                        self.exports[name] = value
+                self.take(reader.end(), failed, only_failures)
+                self.status = self.process.wait()
+                alarm.cancel()
+
+    def take(self, found, failed, only_failures):
+        for one in found:
+            if one.state == "FAILED":
+                one.state = failed
+            if one.state == "FAILED" or not only_failures:
+                self.results.append(one)
+                self.tell(one)
+
+    def judge(self):
+        """A stage that ends badly without naming a failure is one itself."""
+        name = self.stage.whole or self.stage.name
+        if self.ending and not self.why:
+            return
+        if self.status == SKIPPED:
+            self.add("skipped", name, self.last_lines(1)[0].strip())
+        elif self.status and not any(one.state == "FAILED" for one in self.results):
+            self.add("FAILED", f"{name} {self.why or f'ended with status {self.status}'}; its output is in {self.log}", detail=self.last_lines(40))
+        elif self.status == 0 and self.stage.whole:
+            self.add("ok", name)
+        elif self.status == 0 and self.stage.tests and not self.results:
+            self.add("FAILED", f"{name} ran no test")
+
+    def add(self, state, sentence, reason="", detail=()):
+        one = results.Result(self.stage.name, state, sentence, reason=reason, detail=["    " + line for line in detail])
+        self.results.append(one)
+        self.tell(one)
+
+    def last_lines(self, n):
+        with open(self.log, encoding="utf-8") as file:
+            return file.read().splitlines()[-n:] or ["it printed nothing"]
+
+    def end(self, why=None):
+        """Asks what the stage has started to end, and makes it after a while."""
+        self.ending, self.why = True, why
+        self.signal(signal.SIGTERM)
+        timer = threading.Timer(END_S, self.signal, (signal.SIGKILL,))
+        timer.daemon = True
+        timer.start()
+
+    def signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except (ProcessLookupError, AttributeError):
+            pass
+
+
+class Schedule:
+    """arguments: of each stage, by name. display tells what happens: result(one), begun(run), ended(run), tick(runs)."""
+
+    def __init__(self, chosen, arguments, environment, display):
+        self.waiting, self.arguments, self.environment, self.display = list(chosen), arguments, environment, display
+        self.under_way = []
+        self.ended = {}  # name -> did it pass?
+
+    def run_all(self):
+        while self.waiting or self.under_way:
+            self.begin_what_may()
+            time.sleep(0.1)
+            for run in [one for one in self.under_way if not one.is_alive()]:
+                self.under_way.remove(run)
+                self.ended[run.stage.name] = run.passed
+                self.environment |= run.exports
+                self.display.ended(run)
+            self.display.tick(self.under_way)
+
+    def begin_what_may(self):
+        for stage in list(self.waiting):
+            lacking = [name for name in stage.needs if self.ended.get(name) is False]
+            if lacking:
+                self.waiting.remove(stage)
+                self.ended[stage.name] = False
+                self.display.result(results.Result(stage.name, "skipped", stage.name, reason=f"needs the stage {lacking[0]}, which has failed"))
+            elif self.may_begin(stage):
+                self.waiting.remove(stage)
+                run = Run(stage, self.arguments.get(stage.name, []), dict(self.environment), self.display.result)
+                self.under_way.append(run)
+                self.display.begun(run)
+
+    def may_begin(self, stage):
+        if not all(self.ended.get(name) for name in stage.needs):
+            return False
+        if stage.alone:
+            return not self.under_way and all(one.alone for one in self.waiting)
+        return not self.under_way or sum(run.stage.cores for run in self.under_way) + stage.cores <= CORES
+
+    def end(self):
+        """Everything ends; what has not begun does not."""
+        self.waiting.clear()
+        for run in self.under_way:
+            run.end()

@@ -1,0 +1,82 @@
+"""The stages of a run of the tests: what each does, what it needs, how many cores it keeps busy."""
+import dataclasses
+import os
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, "build-check")
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
+
+
+@dataclasses.dataclass
+class Stage:
+    """A command that prints a line for each test, as README.md's "Lines" has it.
+
+    core: a part of the run without options, with these further arguments; None: not. cores: that it keeps busy. alone: nothing
+    runs beside it. tests: it has some, which must not be none. exports: it prints NAME=value for the environment of those that need it. words: the option before each word
+    of --only, None where words cannot choose. whole: what its end counts as, where it prints no line for each test."""
+    name: str
+    command: list
+    needs: tuple = ()
+    cores: float = 1
+    core: list = None
+    alone: bool = False
+    exports: bool = False
+    words: str = None
+    again: bool = False
+    whole: str = None
+    tests: bool = True
+
+
+def shell(*lines):
+    """A command of the functions in the shell scripts beside this file."""
+    return ["bash", "-euo", "pipefail", "-c", "\n".join([f'top="{TOP}"', f'for part in report packages build engine node; do . "{TOP}/tests/lib/$part.sh"; done', *lines])]
+
+
+def make(*targets, jobs=2):
+    return ["make", "-C", BUILD, "-j", str(jobs), *targets]
+
+
+def python(path, *arguments):
+    return [PYTHON, "-u", os.path.join(TOP, path), *arguments]
+
+
+STAGES = (
+    Stage("packages", shell("packages_ensure yes"), core=[], tests=False),
+    Stage("build", shell(f'build="{BUILD}"', "build_with_sanitizers"), needs=("packages",), cores=2, core=[], tests=False),
+    Stage("images", shell("images_ready"), needs=("packages",), core=[], exports=True, tests=False),
+    Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
+    Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
+    Stage("unit", make("check"), needs=("build",), cores=1, core=[]),
+    Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", again=True),
+    Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
+    Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),
+    Stage("distcheck", make("distcheck", "DISTCHECK_CONFIGURE_FLAGS=--enable-werror", jobs=1), needs=("build",), whole="make distcheck"),
+    Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
+    Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", again=True),
+    Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),
+    Stage("e2e-alone", python("tests/e2e/run.py", "--which", "alone", "--jobs", "1"), needs=("build", "images"), core=["--core"], alone=True, words="--only"),
+    Stage("chaos", python("tests/chaos/run.py", "--seconds", os.environ.get("SANDCGI_TEST_CHAOS", "60")), needs=("build", "images"), alone=True, again=True),
+)
+# By name only.
+BY_HAND = (
+    Stage("machine", [os.path.join(TOP, "tests/machine/run.sh")], needs=("packages", "images"), alone=True, words=""),
+    Stage("bench", python("tests/e2e/run.py", "--bench", os.path.join(TOP, "tests/bench/run.sh")), needs=("packages", "images"), alone=True, whole="bench"),
+)
+
+
+def by_name(name):
+    return next((stage for stage in STAGES + BY_HAND if stage.name == name), None)
+
+
+def with_needs(names):
+    """The stages of these names and all that they need, in the order of the table."""
+    chosen = set()
+
+    def add(name):
+        if name not in chosen:
+            chosen.add(name)
+            for other in by_name(name).needs:
+                add(other)
+    for name in names:
+        add(name)
+    return [stage for stage in STAGES + BY_HAND if stage.name in chosen]

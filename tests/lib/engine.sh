@@ -7,6 +7,8 @@ readonly ENGINE_DATA=/var/lib/$ENGINE_NAME
 readonly ENGINE_RUN=/run/$ENGINE_NAME
 readonly ENGINE_SOCKET=$ENGINE_RUN/docker.sock
 readonly ENGINE_BRIDGE=$ENGINE_NAME
+# Of its bridge and of the networks that servers under test have it make.
+readonly ENGINE_RANGE=10.213.0.0/16
 engine_ours=no
 
 engine_root() {
@@ -45,34 +47,34 @@ engine_free_subnet() {
     return 1
 }
 
-# Containers reach the outside for image builds: address translation for our bridge, no other rule is touched.
+# Its containers reach the outside, whatever policy another engine has given to FORWARD; no other rule is touched.
 engine_rules() {
-    local action=$1 net=$2
-    engine_root iptables -w 10 -t nat "$action" POSTROUTING -s "$net.0/24" ! -o "$ENGINE_BRIDGE" -j MASQUERADE
-    engine_root iptables -w 10 "$action" FORWARD -i "$ENGINE_BRIDGE" -j ACCEPT
-    engine_root iptables -w 10 "$action" FORWARD -o "$ENGINE_BRIDGE" -j ACCEPT
+    local action=$1 end
+    engine_root iptables -w 10 -t nat "$action" POSTROUTING -s "$ENGINE_RANGE" ! -d "$ENGINE_RANGE" -j MASQUERADE
+    for end in -s -d; do
+        engine_root iptables -w 10 "$action" FORWARD "$end" "$ENGINE_RANGE" -j ACCEPT
+    done
+}
+
+engine_has_bridge() {
+    ip link show dev "$ENGINE_BRIDGE" >/dev/null 2>&1
 }
 
 engine_bridge_up() {
     local net
-    if [[ -d /sys/class/net/$ENGINE_BRIDGE ]]; then
+    if engine_has_bridge; then
         return
     fi
     net=$(engine_free_subnet) || return 1
     engine_root ip link add "$ENGINE_BRIDGE" type bridge
     engine_root ip addr add "$net.1/24" dev "$ENGINE_BRIDGE"
     engine_root ip link set "$ENGINE_BRIDGE" up
-    # -I: in front of the DROP that another engine may have set.
-    engine_rules -I "$net"
+    engine_rules -I # in front of another engine's
 }
 
 engine_bridge_down() {
-    local net
-    [[ -d /sys/class/net/$ENGINE_BRIDGE ]] || return 0
-    net=$(ip -4 -o addr show dev "$ENGINE_BRIDGE" | sed -n 's/.* inet \([0-9.]*\)\.1\/24.*/\1/p')
-    if [[ $net ]]; then
-        engine_rules -D "$net" 2>/dev/null || true
-    fi
+    engine_has_bridge || return 0
+    engine_rules -D 2>/dev/null || true
     engine_root ip link del "$ENGINE_BRIDGE" || true
 }
 
@@ -123,6 +125,7 @@ engine_launch() {
     engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null 8>&-' "$ENGINE_DATA/dockerd.log" \
         --data-root "$ENGINE_DATA/data" --exec-root "$ENGINE_RUN/exec" --pidfile "$ENGINE_RUN/docker.pid" \
         -H "unix://$ENGINE_SOCKET" --bridge "$ENGINE_BRIDGE" --iptables=false --ip6tables=false --userland-proxy=false \
+        --default-address-pool base=10.213.128.0/17,size=24 \
         --containerd-namespace "$ENGINE_NAME" --containerd-plugins-namespace "plugins.$ENGINE_NAME"
 }
 
@@ -161,7 +164,7 @@ engine_start() {
         engine_end
         engine_launch
         engine_wait_answer || {
-            echo "dockerd did not answer within 30 s, twice: see $ENGINE_DATA/dockerd.log" >&2
+            echo "dockerd did not answer within 30 s, twice: $(engine_root tail -n 1 "$ENGINE_DATA/dockerd.log"); see $ENGINE_DATA/dockerd.log" >&2
             return 1
         }
     fi

@@ -14,6 +14,7 @@ readonly answer_s=15 deliver_s=900
 readonly prove_s=300
 
 force=no
+only_fingerprint=no
 entry=${SANDCGI_ENTRY:-}
 warm=$here/warm/warm.so
 readonly nss=$here/nss/libnss_sandbox.so.2
@@ -28,12 +29,13 @@ started=0
 
 usage() {
     cat <<USAGE
-usage: runners/build.sh [--force] [--entry FILE] [LANGUAGE…]
+usage: runners/build.sh [--force | --fingerprint] [--entry FILE] [LANGUAGE…]
 
 Builds sandcgi-runner-LANGUAGE:latest for each language (default: all that have a Dockerfile).
 Images that are up to date are skipped.
 
   --force       build again, without the engine's cache
+  --fingerprint build nothing: print each language with the label sandbox.build that its image gets
   --entry FILE  the static entry program (default: runners/common/entry, compiled when missing or old)
 
 Ends with 3 when the base image cannot be pulled and mmdebstrap, which makes it, is not installed.
@@ -70,6 +72,7 @@ parse_arguments() {
     while (($#)); do
         case $1 in
         --force) force=yes ;;
+        --fingerprint) only_fingerprint=yes ;;
         --entry)
             [[ ${2:-} ]] || fail "--entry needs a file"
             entry=$2
@@ -331,16 +334,25 @@ build_runner() {
 }
 
 main() {
-    local language
+    local language steps=1
     parse_arguments "$@"
+    [[ $only_fingerprint == no ]] || steps=2
     work=$(mktemp -d)
     log=$work/log
     : >"$log"
     trap 'rm -rf "$work"' EXIT
+    {
+        ensure_entry
+        ensure_shared "$warm"
+        ensure_shared "$nss"
+    } >&"$steps"
+    if [[ $only_fingerprint == yes ]]; then
+        for language in "${languages[@]}"; do
+            printf '%s %s\n' "$language" "$(fingerprint "$language")"
+        done
+        return
+    fi
     find_engine
-    ensure_entry
-    ensure_shared "$warm"
-    ensure_shared "$nss"
     collect_build_args
     for language in "${languages[@]}"; do
         build_runner "$language"

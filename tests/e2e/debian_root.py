@@ -9,9 +9,9 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 
 import engine
+import leftovers
 import procs
 from clone import make_clone
 from harness import IS_ROOT, Failed, Skip, at_end, wait_until
@@ -37,7 +37,7 @@ def _quietly(words, **popen):
 
 def _folder():
     """Not below the suite's: its name stands in no socket's path."""
-    path = tempfile.mkdtemp(prefix="sandcgi-deb-", dir="/var/tmp")
+    path = leftovers.make_folder("sandcgi-deb-", "/var/tmp")
     os.chmod(path, 0o755)
     at_end(shutil.rmtree, path, True)
     return path

@@ -18,6 +18,9 @@ import traceback
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 IS_ROOT = os.geteuid() == 0
 
+sys.path.append(os.path.join(TOP, "tests/lib"))
+import leftovers  # noqa: E402  pylint: disable=wrong-import-position
+
 # A machine whose cores are shared keeps a promised time only mostly: a test is late after this many times of it, and shows
 # what has to happen, not how fast. Times are measured by tests/bench.
 PATIENCE = int(os.environ.get("SANDCGI_TEST_PATIENCE", "3"))
@@ -139,10 +142,12 @@ def scratch():
     """The suite's directory; readable by the accounts of nginx and of the workers."""
     global _scratch
     if not _scratch:
-        _scratch = tempfile.mkdtemp(prefix="sandcgi-e2e-", dir="/tmp")
-        os.chmod(_scratch, 0o755)
-        if not os.environ.get("SANDCGI_TEST_KEEP"):
+        if os.environ.get("SANDCGI_TEST_KEEP"):
+            _scratch = tempfile.mkdtemp(prefix="sandcgi-e2e-", dir="/tmp")
+        else:
+            _scratch = leftovers.make_folder("sandcgi-e2e-")
             at_end(shutil.rmtree, _scratch, True)
+        os.chmod(_scratch, 0o755)
     return _scratch
 
 

@@ -56,6 +56,7 @@ MODULES = (
     "frontends",
     "other_servers",
     "debian",
+    "leftovers",
     "compose",
     "engine",
     "long_runs",

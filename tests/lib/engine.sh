@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # A Docker Engine of the tests' own: own data, own socket, own bridge, so that it disturbs no other.
-# Sourced by run.sh; as a program: engine.sh start | stop (the crash tests kill and restart it).
+# Sourced; as a program: engine.sh start | images | stop (the crash tests kill and restart it).
+
+ENGINE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+readonly ENGINE_TOP
+readonly ENGINE_BASE=debian:bookworm-slim
 
 readonly ENGINE_NAME=sandcgi-${SANDCGI_TEST_ENGINE_NAME:-tests} # at most 15 characters: it names the bridge, too
 readonly ENGINE_DATA=/var/lib/$ENGINE_NAME
 readonly ENGINE_RUN=/run/$ENGINE_NAME
 readonly ENGINE_SOCKET=$ENGINE_RUN/docker.sock
 readonly ENGINE_BRIDGE=$ENGINE_NAME
+# Of its bridge and of the networks that servers under test have it make.
+readonly ENGINE_RANGE=10.213.0.0/16
+readonly ENGINE_LOCK=${TMPDIR:-/tmp}/$ENGINE_NAME.lock
 engine_ours=no
 
 engine_root() {
@@ -45,34 +52,34 @@ engine_free_subnet() {
     return 1
 }
 
-# Containers reach the outside for image builds: address translation for our bridge, no other rule is touched.
+# Its containers reach the outside, whatever policy another engine has given to FORWARD; no other rule is touched.
 engine_rules() {
-    local action=$1 net=$2
-    engine_root iptables -w 10 -t nat "$action" POSTROUTING -s "$net.0/24" ! -o "$ENGINE_BRIDGE" -j MASQUERADE
-    engine_root iptables -w 10 "$action" FORWARD -i "$ENGINE_BRIDGE" -j ACCEPT
-    engine_root iptables -w 10 "$action" FORWARD -o "$ENGINE_BRIDGE" -j ACCEPT
+    local action=$1 end
+    engine_root iptables -w 10 -t nat "$action" POSTROUTING -s "$ENGINE_RANGE" ! -d "$ENGINE_RANGE" -j MASQUERADE
+    for end in -s -d; do
+        engine_root iptables -w 10 "$action" FORWARD "$end" "$ENGINE_RANGE" -j ACCEPT
+    done
+}
+
+engine_has_bridge() {
+    ip link show dev "$ENGINE_BRIDGE" >/dev/null 2>&1
 }
 
 engine_bridge_up() {
     local net
-    if [[ -d /sys/class/net/$ENGINE_BRIDGE ]]; then
+    if engine_has_bridge; then
         return
     fi
     net=$(engine_free_subnet) || return 1
     engine_root ip link add "$ENGINE_BRIDGE" type bridge
     engine_root ip addr add "$net.1/24" dev "$ENGINE_BRIDGE"
     engine_root ip link set "$ENGINE_BRIDGE" up
-    # -I: in front of the DROP that another engine may have set.
-    engine_rules -I "$net"
+    engine_rules -I # in front of another engine's
 }
 
 engine_bridge_down() {
-    local net
-    [[ -d /sys/class/net/$ENGINE_BRIDGE ]] || return 0
-    net=$(ip -4 -o addr show dev "$ENGINE_BRIDGE" | sed -n 's/.* inet \([0-9.]*\)\.1\/24.*/\1/p')
-    if [[ $net ]]; then
-        engine_rules -D "$net" 2>/dev/null || true
-    fi
+    engine_has_bridge || return 0
+    engine_rules -D 2>/dev/null || true
     engine_root ip link del "$ENGINE_BRIDGE" || true
 }
 
@@ -123,6 +130,7 @@ engine_launch() {
     engine_root setsid --fork bash -c 'exec dockerd "$@" >>"$0" 2>&1 </dev/null 8>&-' "$ENGINE_DATA/dockerd.log" \
         --data-root "$ENGINE_DATA/data" --exec-root "$ENGINE_RUN/exec" --pidfile "$ENGINE_RUN/docker.pid" \
         -H "unix://$ENGINE_SOCKET" --bridge "$ENGINE_BRIDGE" --iptables=false --ip6tables=false --userland-proxy=false \
+        --default-address-pool base=10.213.128.0/17,size=24 \
         --containerd-namespace "$ENGINE_NAME" --containerd-plugins-namespace "plugins.$ENGINE_NAME"
 }
 
@@ -161,7 +169,7 @@ engine_start() {
         engine_end
         engine_launch
         engine_wait_answer || {
-            echo "dockerd did not answer within 30 s, twice: see $ENGINE_DATA/dockerd.log" >&2
+            echo "dockerd did not answer within 30 s, twice: $(engine_root tail -n 1 "$ENGINE_DATA/dockerd.log"); see $ENGINE_DATA/dockerd.log" >&2
             return 1
         }
     fi
@@ -177,12 +185,34 @@ engine_stop() {
     engine_bridge_down
 }
 
+# What is left of an ended run's engine: to be called by who holds the lock.
+engine_remove_left() {
+    engine_pid >/dev/null || engine_has_bridge || return 0
+    echo "left by a run of the tests that was killed, and removed: its engine"
+    engine_end
+    engine_forget_networks
+    engine_bridge_down
+}
+
+# Also of an ended run: the engine's data outlives it.
+engine_remove_containers() {
+    local id ids
+    ids=$(docker -H "unix://$ENGINE_SOCKET" ps -aq) || return 0
+    for id in $ids; do
+        docker -H "unix://$ENGINE_SOCKET" rm -fv "$id" >/dev/null
+    done
+}
+
 # Two runs at once would kill each other's engine: the second one waits for the first.
 engine_alone() {
-    exec 8>"${TMPDIR:-/tmp}/$ENGINE_NAME.lock"
+    [[ -e $ENGINE_LOCK ]] || : >"$ENGINE_LOCK"
+    exec 8<"$ENGINE_LOCK" # for reading: another account may have made it
     if ! flock -n 8; then
         echo "another run of the tests is at work; waiting for it, an hour at most"
-        flock -w 3600 8 || die "another run of the tests holds ${TMPDIR:-/tmp}/$ENGINE_NAME.lock"
+        flock -w 3600 8 || {
+            echo "another run of the tests holds $ENGINE_LOCK" >&2
+            return 1
+        }
     fi
 }
 
@@ -194,30 +224,78 @@ engine_find() {
         echo "engine: $DOCKER_HOST"
         return
     fi
+    [[ ! ${DOCKER_HOST:-} ]] || echo "no engine answers at DOCKER_HOST=$DOCKER_HOST"
     if [[ $before == ours ]]; then
         # A part of a run that has the lock, and will stop the engine.
         engine_start
         return
     fi
-    engine_alone
+    engine_alone || return 1
+    engine_remove_left
     engine_start || return 1
     engine_ours=yes
+    engine_remove_containers
     export SANDCGI_TEST_ENGINE=ours
     export DOCKER_HOST=unix://$ENGINE_SOCKET
     unset DOCKER_TLS_VERIFY DOCKER_CERT_PATH
     echo "engine: $DOCKER_HOST, of the tests' own"
 }
 
+# engine_label HOST IMAGE: what the image is made of.
+engine_label() {
+    docker -H "$1" image inspect --format '{{ index .Config.Labels "sandbox.build" }}' "$2" 2>/dev/null
+}
+
+# Engines that start.sh may have filled, but for the one of DOCKER_HOST.
+engine_others() {
+    local host
+    for host in unix:///var/run/docker.sock "$(sed -n 's/^DOCKER_HOST=//p' "$ENGINE_TOP/.env" 2>/dev/null | tail -n 1)"; do
+        if [[ $host == unix://* && $host != "$DOCKER_HOST" ]] && engine_answers "$host"; then
+            echo "$host"
+        fi
+    done
+}
+
+# engine_borrow HOST FINGERPRINTS: copies from there what would be built otherwise.
+engine_borrow() {
+    local host=$1 language build image images=()
+    while read -r language build; do
+        image=sandcgi-runner-$language:latest
+        if [[ $(engine_label "$DOCKER_HOST" "$image") != "$build" && $(engine_label "$host" "$image") == "$build" ]]; then
+            images+=("$image")
+        fi
+    done <<<"$2"
+    if ! docker image inspect "$ENGINE_BASE" >/dev/null 2>&1 && docker -H "$host" image inspect "$ENGINE_BASE" >/dev/null 2>&1; then
+        images+=("$ENGINE_BASE")
+    fi
+    ((${#images[@]})) || return 0
+    docker -H "$host" save "${images[@]}" | docker load >/dev/null || return 0 # they are built
+    echo "  ${images[*]}: copied from $host"
+}
+
+# The runner images in the engine of DOCKER_HOST: copied from another engine of this machine, else built.
+engine_images() {
+    local host fingerprints
+    if command -v docker >/dev/null; then
+        fingerprints=$("$ENGINE_TOP/runners/build.sh" --fingerprint) || return 1
+        for host in $(engine_others); do
+            engine_borrow "$host" "$fingerprints"
+        done
+    fi
+    "$ENGINE_TOP/runners/build.sh"
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     set -euo pipefail
     case ${1:-} in
     start) engine_start ;;
+    images) engine_images ;;
     stop)
         engine_ours=yes
         engine_stop
         ;;
     *)
-        echo "usage: engine.sh start | stop" >&2
+        echo "usage: engine.sh start | images | stop" >&2
         exit 2
         ;;
     esac

@@ -1,5 +1,6 @@
-# shellcheck shell=bash
-# What the tests need from the distribution.
+#!/usr/bin/env bash
+# shellcheck disable=SC2034 # packages_ensure puts the names of the lists together
+# What the tests need from the distribution. Sourced; as a program: packages.sh SET…
 
 # package, a file or command that shows it is there, what for
 readonly packages_build='
@@ -28,7 +29,8 @@ clang-format    clang-format                            lint
 groff-base      groff                                   lint
 man-db          man                                     lint
 '
-readonly packages_e2e='
+# The engine, the web server, the README's examples.
+readonly packages_server='
 nginx-light     /usr/sbin/nginx                         the web server
 curl            curl                                    README examples
 jq              jq                                      README examples
@@ -38,6 +40,12 @@ iptables        /usr/sbin/iptables                      network of image builds
 nftables        /usr/sbin/nft                           firewall rules of containers
 iproute2        /usr/sbin/ip                            a bridge of the tests
 mmdebstrap      mmdebstrap                              base image without a registry
+'
+readonly packages_browser='
+chromium        chromium                                the page
+'
+# What only a run of everything needs.
+readonly packages_rest='
 spawn-fcgi      spawn-fcgi                              one of the front ends
 apache2-bin     apache2                                 another web server
 lighttpd        lighttpd                                another web server
@@ -52,7 +60,6 @@ debhelper       dh                                      the Debian package
 lintian         lintian                                 the Debian package
 systemd         systemd-analyze                         the units
 docker-compose  docker-compose                          the Compose files
-chromium        chromium                                the page
 '
 
 is_root() {
@@ -74,7 +81,7 @@ test_python() {
     if [[ -x /usr/bin/python3 ]]; then
         echo /usr/bin/python3
     else
-        command -v python3 || die "python3 is missing: install it"
+        command -v python3
     fi
 }
 
@@ -97,44 +104,54 @@ packages_missing() {
 }
 
 # Services that come with packages (nginx, dockerd) are not started: the tests start their own.
-apt_install_quietly() {
-    local policy=/usr/sbin/policy-rc.d made=no status=0 log
-    log=$(mktemp)
-    if [[ ! -e $policy ]] && printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null; then
+apt_install_quietly() (
+    policy=/usr/sbin/policy-rc.d log=$(mktemp) made=no
+    # shellcheck disable=SC2064 # the name as it is now
+    trap "rm -f '$log'; [[ \$made == no ]] || as_root rm -f '$policy'" EXIT
+    trap 'exit 130' INT TERM
+    if [[ ! -e $policy ]]; then
         made=yes
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
         as_root chmod 0755 "$policy"
     fi
     {
         as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq -o DPkg::Lock::Timeout=300 &&
             as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
                 -o DPkg::Lock::Timeout=300 "$@"
-    } >"$log" 2>&1 </dev/null || status=1
-    if [[ $made == yes ]]; then
-        as_root rm -f "$policy"
-    fi
-    if ((status)); then
+    } >"$log" 2>&1 </dev/null || {
         tail -n 20 "$log" >&2
+        return 1
+    }
+)
+
+# packages_ensure SET…: of build, server, browser, rest; installs what is missing. Ends with 1 when the build cannot do without.
+packages_ensure() {
+    local missing names set
+    [[ $1 != yes ]] || set -- build server browser rest
+    [[ $1 != no ]] || set -- build
+    missing=$(for set in "$@"; do
+        set=packages_$set
+        packages_missing "${!set}"
+    done)
+    [[ $missing ]] || return 0
+    printf '\n== packages\nmissing: %s\n' "${missing//$'\n'/$'\n'         }"
+    mapfile -t names < <(cut -d ' ' -f 1 <<<"$missing")
+    if ! command -v apt-get >/dev/null; then
+        echo "tests: there is no apt-get here: install what is listed above, then try again" >&2
+    elif ! as_root true 2>/dev/null; then
+        echo "tests: installing needs root, or sudo without a password; do it by hand: apt-get install ${names[*]}" >&2
+    elif apt_install_quietly "${names[@]}"; then
+        return
+    elif (($? == 130)); then
+        return 130
+    else
+        echo "tests: apt-get could not install them (see above; is there a network?); do it by hand: apt-get install ${names[*]}" >&2
     fi
-    rm -f "$log"
-    return "$status"
+    [[ ! $(packages_missing "$packages_build") ]] || return 1
+    echo "what needs them is skipped"
 }
 
-# packages_ensure WITH_E2E
-packages_ensure() {
-    local missing names
-    missing=$(packages_missing "$packages_build"
-        [[ $1 == no ]] || packages_missing "$packages_e2e")
-    [[ $missing ]] || return 0
-    heading "packages"
-    printf 'missing: %s\n' "${missing//$'\n'/$'\n'         }"
-    mapfile -t names < <(cut -d ' ' -f 1 <<<"$missing")
-    command -v apt-get >/dev/null || die "there is no apt-get here: install what is listed above, then try again"
-    is_root || echo "installing with sudo"
-    if apt_install_quietly "${names[@]}"; then
-        return
-    fi
-    if [[ $(packages_missing "$packages_build") ]]; then
-        die "these could not be installed; do it by hand: apt-get install ${names[*]}"
-    fi
-    echo "some are still missing; what needs them is skipped"
-}
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+    set -euo pipefail
+    packages_ensure "$@"
+fi

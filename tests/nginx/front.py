@@ -10,12 +10,15 @@ import signal
 import socket
 import ssl
 import subprocess
-import tempfile
+import sys
 import time
 
 from fake_fcgi import Responder
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests/lib"))
+import leftovers  # noqa: E402  pylint: disable=wrong-import-position
+
 NGINX_DIR = TOP / "nginx"
 BINARY = pathlib.Path(os.environ.get("SANDCGI_TEST_BINARY") or TOP / "build/sandcgi")
 SECRET = "s3cret-of-this-start"
@@ -76,7 +79,7 @@ def dechunk(data):
 
 class Site:
     def __init__(self, **settings):
-        self.root = tempfile.mkdtemp(prefix="sandcgi-nginx-")
+        self.root = leftovers.make_folder("sandcgi-nginx-")
         os.chmod(self.root, 0o755)
         for name in ("run", "log", "tmp", "tls", "sandboxes", "conf"):
             os.mkdir(self.path(name))

@@ -5,9 +5,8 @@ import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
 
-from front import BINARY, NGINX_DIR, find_nginx, free_port
+from front import BINARY, NGINX_DIR, find_nginx, free_port, leftovers
 
 TOP = NGINX_DIR.parent
 MACHINE = r"""
@@ -183,7 +182,7 @@ def in_machine(folder, script, environment):
 def walk(checks, below):
     if os.geteuid() != 0 or not BINARY.exists():
         return checks.skip("the way into an existing nginx", "needs root and a build")
-    folder = tempfile.mkdtemp(prefix="sandcgi-walk-")
+    folder = leftovers.make_folder("sandcgi-walk-")
     commands = documented_commands("existing nginx")
     if below:
         commands = commands.replace("example.org", f"example.org --path {below}/", 1)

@@ -82,7 +82,7 @@ disk() {
 make_image() {
     local root names
     root=$(mktemp -d)
-    names=$(awk 'NF && $3 != "lint" { printf "%s,", $1 }' <<<"$packages_build$packages_e2e")
+    names=$(awk 'NF && $3 != "lint" { printf "%s,", $1 }' <<<"$packages_build$packages_server$packages_browser$packages_rest")
     INITRD=No mmdebstrap --quiet --variant=minbase --aptopt='APT::Install-Recommends "false"' \
         --include="${names}linux-image-amd64,systemd-sysv,dbus,udev,kmod,apparmor,busybox-static,procps,quota" \
         "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$root"

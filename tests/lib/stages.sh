@@ -216,7 +216,10 @@ stage_distcheck_end() {
 
 stage_bench() {
     heading "measure"
-    "$(test_python)" -u "$top/tests/e2e/run.py" --bench "$top/tests/bench/run.sh"
+    local part
     "$top/tests/bench/run_code.sh" --quick
-    "$(test_python)" -u "$top/tests/bench/links.py"
+    for part in "rhythm.py --part one --part close" links.py edge.py disk.py; do
+        # shellcheck disable=SC2086 # words
+        "$(test_python)" -u "$top/tests/bench/"$part
+    done
 }

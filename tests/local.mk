@@ -50,7 +50,7 @@ dist_check_SCRIPTS += \
 	tests/lint/types.sh \
 	tests/lint/version.sh
 
-EXTRA_DIST += tests/run.sh tests/debian.sh tests/release.sh tests/lib tests/browser tests/machine tests/vm tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/hostile.md .ci/run
+EXTRA_DIST += tests/run.sh tests/bench tests/debian.sh tests/release.sh tests/lib tests/browser tests/machine tests/vm tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/hostile.md .ci/run
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/escapes.h tests/unit/unit.h
 
 # clang-format 14, the version that tests/lint/format.sh checks with.
@@ -67,7 +67,6 @@ lint: $(dist_check_SCRIPTS)
 
 .PHONY: check-programs format lint fuzz-smoke
 
-include tests/bench/local.mk
 include tests/conformance/local.mk
 
 # sandcgi as a program of another version of the messages: its ops.c takes the place of libprotocol.a's.

@@ -70,6 +70,11 @@ async function one(browser, { run, site, quiet, context: options }) {
   }
 }
 
+function tell(word, { sentence }, began, problem) {
+  console.log(`${word} ${sentence} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+  if (problem) console.log(problem.stack.replace(/^/gm, "    "));
+}
+
 export async function runTests() {
   const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] : "";
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
@@ -79,11 +84,11 @@ export async function runTests() {
     const began = Date.now();
     let problem = await one(browser, each).then(() => null, (error) => error);
     if (problem && second-- > 0) {
-      console.log(`needed a second attempt: ${each.sentence}: ${problem.message}`);
+      tell("unsteady", each, began, problem);
       problem = await one(browser, each).then(() => null, (error) => error);
     }
     counts[problem ? "FAILED" : "ok"]++;
-    console.log(`${problem ? "FAILED" : "ok"} ${each.sentence} (${((Date.now() - began) / 1000).toFixed(1)} s)${problem ? `\n${problem.stack}` : ""}`);
+    tell(problem ? "FAILED" : "ok", each, began, problem);
   }
   await browser.close();
   for (const [name, value] of Object.entries(figures)) console.log(`${name}: ${value}`);

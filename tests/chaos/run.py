@@ -34,14 +34,17 @@ WARM = "python=2,typescript=1,bash=1"
 
 
 class Report:
-    """Lines as the other suites print them."""
+    """Lines as the other suites print them; the seconds are those since the line before."""
 
     def __init__(self):
         self.counts = collections.Counter()
+        self.since = time.monotonic()
 
     def line(self, sentence, problems):
-        self.counts["FAILED" if problems else "ok"] += 1
-        print(f"{'FAILED' if problems else 'ok'} {sentence}", flush=True)
+        word, now = "FAILED" if problems else "ok", time.monotonic()
+        self.counts[word] += 1
+        print(f"{word} {sentence} ({now - self.since:.1f} s)", flush=True)
+        self.since = now
         for problem in problems[:20]:
             print(f"    {problem}", flush=True)
 
@@ -207,7 +210,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     if os.geteuid() != 0:
-        print("skipped: root is needed for a file system that may be filled")
+        print("skipped chaos: root is needed for a file system that may be filled")
         print("0 passed, 0 failed, 1 skipped")
         return 0
     resource.setrlimit(resource.RLIMIT_NOFILE, (20000, max(20000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))

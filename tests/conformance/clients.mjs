@@ -1,7 +1,7 @@
 // One real session of an official SDK client, step by step.
 //   node clients.mjs '{"folder":…,"sdk":"v1"|"v2","mode":"legacy"|"auto"|"2026-07-28","url":…,"token":…}'
 //   node clients.mjs '{… "command":[…],"env":{…}}'          over stdio
-// Prints "ok STEP" or "not ok STEP: why" for each step, and ends with 1 when one failed.
+// Prints "ok STEP" or "FAILED STEP: why" for each step, and ends with 1 when one failed.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -1,6 +1,6 @@
 // Programs that log in through a person's browser: the suite's scenarios of authorization servers, mcp-remote, the Inspector.
 //   node logins.mjs '{"program":…,"folder":…,"table":…,"url":…,"issuer":…,"answers":{FIELD:TEXT,…}}'
-// Prints "ok STEP" or "not ok STEP: why" for each step, and ends with 1 when one failed.
+// Prints "ok STEP" or "FAILED STEP: why" for each step, and ends with 1 when one failed.
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { createRequire } from 'node:module';

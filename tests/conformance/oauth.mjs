@@ -1,6 +1,6 @@
 // The whole OAuth flow of an official SDK client: discovery, registration, PKCE, the page, tokens, refresh, step-up, revocation.
 //   node oauth.mjs '{"folder":…,"sdk":"v1"|"v2","url":…,"issuer":…,"answers":{FIELD:TEXT,…}}'     answers: what the person types
-// Prints "ok STEP" or "not ok STEP: why" for each step, and ends with 1 when one failed.
+// Prints "ok STEP" or "FAILED STEP: why" for each step, and ends with 1 when one failed.
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';

@@ -121,7 +121,7 @@ def run_client(options, script="clients.mjs", site=None, steps_wanted=None):
                           env=environment, capture_output=True, text=True, timeout=400, check=False,
                           stdin=subprocess.DEVNULL)
     # The SDKs print remarks of their own.
-    steps = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "not ok "))]
+    steps = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "FAILED "))]
     bad = [line for line in steps if not line.startswith("ok ")]
     check(done.returncode == 0 and not bad, "\n".join(bad) + done.stderr[-1500:])
     equal(len(steps), steps_wanted or STEPS[script], "steps")

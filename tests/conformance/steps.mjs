@@ -1,4 +1,4 @@
-// What the clients' sessions are made of: steps that print "ok STEP" or "not ok STEP: why".
+// What the clients' sessions are made of: steps that print "ok STEP" or "FAILED STEP: why".
 const STEP_LIMIT_MS = 90_000;
 let failed = 0;
 
@@ -26,7 +26,7 @@ export async function step(name, work) {
     console.log(`ok ${name}`);
   } catch (problem) {
     failed += 1;
-    console.log(`not ok ${name}: ${String(problem?.message ?? problem).replaceAll('\n', ' ').slice(0, 800)}`);
+    console.log(`FAILED ${name}: ${String(problem?.message ?? problem).replaceAll('\n', ' ').slice(0, 800)}`);
   } finally {
     clearTimeout(timer);
   }

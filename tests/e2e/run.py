@@ -16,7 +16,6 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-import clone  # noqa: E402  pylint: disable=wrong-import-position
 import harness  # noqa: E402  pylint: disable=wrong-import-position
 import logs  # noqa: E402  pylint: disable=wrong-import-position
 import sites  # noqa: E402  pylint: disable=wrong-import-position
@@ -94,16 +93,6 @@ def explain():
         return "log of " + site.folder + ":\n" + "\n".join(site.log().splitlines()[-15:])
     except OSError:
         return ""
-
-
-def bench(script):
-    """Starts the clone and hands the script what it needs."""
-    try:
-        house = clone.started()
-        environment = house.environment() | {"SANDCGI_ENV_FILE": house.env_file}
-        return subprocess.run([script], cwd=house.folder, env=environment, check=False).returncode
-    finally:
-        harness.close()
 
 
 # ---- choosing ----
@@ -245,7 +234,6 @@ def parse():
     parser.add_argument("--which", choices=("beside", "alone", "both"), default="both", help="tests that others may run beside, the others, or both")
     parser.add_argument("--jobs", type=int, default=2, help="so many modules at a time (2)")
     parser.add_argument("--list", action="store_true", help="name the tests")
-    parser.add_argument("--bench", metavar="SCRIPT", help="start a server and run SCRIPT against it")
     parser.add_argument("--worker", choices=("beside", "alone"), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -257,8 +245,6 @@ def main():
         with open(options.sentences, encoding="utf-8") as file:
             sentences = set(file.read().splitlines())
     choice = Choice(options.only, options.core, sentences)
-    if options.bench:
-        return bench(options.bench)
     if options.worker:
         return work(choice, options.worker == "alone")
     parts = [(alone, [module for module in MODULES if choice.tests(module, alone)])

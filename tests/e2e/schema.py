@@ -7,6 +7,7 @@ import base64
 import binascii
 import functools
 import json
+import lzma
 import os
 import re
 
@@ -14,7 +15,7 @@ from harness import TOP, Failed, shorten
 
 MODERN = "2026-07-28"
 FOLDER = os.path.join(TOP, "tests/conformance/schema")
-REVISIONS = tuple(sorted(name.removesuffix(".json") for name in os.listdir(FOLDER)))
+REVISIONS = tuple(sorted(name.removesuffix(".json.xz") for name in os.listdir(FOLDER)))
 
 RESULTS = {
     "initialize": "InitializeResult",
@@ -72,7 +73,7 @@ class Schema:
     """One revision's definitions."""
 
     def __init__(self, revision):
-        with open(os.path.join(FOLDER, revision + ".json"), encoding="utf-8") as file:
+        with lzma.open(os.path.join(FOLDER, revision + ".json.xz"), "rt", encoding="utf-8") as file:
             whole = json.load(file)
         self.revision = revision
         self.definitions = whole.get("$defs") or whole["definitions"]

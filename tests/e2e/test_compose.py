@@ -175,7 +175,7 @@ def _sdk_session(project):
     options = {"folder": _shell("node_install", f"{TOP}/tests/conformance"), "url": f"{project.url}/mcp/api", "token": project.token()}
     done = subprocess.run([node, f"{TOP}/tests/conformance/analysis.mjs", json.dumps(options)], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=300, check=False)
-    equal((done.returncode, [line for line in done.stdout.splitlines() if line.startswith("not ok")]), (0, []), done.stderr[-1000:])
+    equal((done.returncode, [line for line in done.stdout.splitlines() if line.startswith("FAILED")]), (0, []), done.stderr[-1000:])
     contains(done.stdout, "ok ")
 
 

@@ -14,6 +14,7 @@
 
 #include <ftw.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,7 +23,21 @@ char instance[32];
 char data_path[64];
 int failures;
 bool podman;
-const char *case_name;
+
+static struct buf notes = BUF_INIT(65536);
+static int n_passed, n_failed;
+
+void note(const char *format, ...)
+{
+    AUTO_BUF struct buf text = BUF_INIT(65536);
+    va_list args;
+
+    va_start(args, format);
+    buf_vaddf(&text, format, args);
+    va_end(args);
+    for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"))
+        buf_addf(&notes, "    %s\n", line);
+}
 
 bool live_take(void *ctx, enum engine_stream stream, const char *data, size_t len)
 {
@@ -160,7 +175,7 @@ void go(struct live_run *l)
     engine->ops->finish(engine);
     engine->ops->free(engine);
     if (l->returned < 0)
-        printf("  %s: %s\n", case_name, l->e.text);
+        note("%s", l->e.text);
     CHECK(all_gone());
 }
 
@@ -177,7 +192,7 @@ static int make_plain(struct docker_http *h)
                                   "{\"Image\":\"" BASH "\"}", 30000, &reply, &e);
 
     if (status != 201) {
-        printf("skipped: no %s on this engine (%s)\n", BASH,
+        printf("skipped engine: no %s on this engine (%s)\n", BASH,
                status < 0 ? e.text : "build it first");
         return 77;
     }
@@ -208,10 +223,12 @@ static void run_wanted(const struct live_case *cases, int argc, char **argv)
 
         if (!wanted(cases->name, argc, argv))
             continue;
-        case_name = cases->name;
-        printf("%s\n", case_name);
+        buf_reset(&notes);
+        failures = 0;
         cases->run();
-        printf("  %d ms\n", (int)(clock_mono_ms() - began));
+        *(failures ? &n_failed : &n_passed) += 1;
+        printf("%s %s (%.1f s)\n%s", failures ? "FAILED" : "ok", cases->name,
+               (double)(clock_mono_ms() - began) / 1000, buf_str(&notes));
     }
 }
 
@@ -250,7 +267,7 @@ int main(int argc, char **argv)
     snprintf(data_path, sizeof data_path, "/tmp/engine-live-XXXXXX");
     h = docker_http_new(&address, &e);
     if (!h || docker_http_ready(h, &e) < 0) {
-        printf("skipped: %s\n", e.text);
+        printf("skipped engine: %s\n", e.text);
         docker_http_free(h);
         return 77;
     }
@@ -265,7 +282,9 @@ int main(int argc, char **argv)
         run_wanted(psandbox_cases, argc, argv);
         docker_http_call(h, "DELETE", "/images/" PLAIN, NULL, 10000, &reply, &e);
     }
+    buf_clear(&notes);
     docker_http_free(h);
     remove_data();
-    return result ? result : failures > 0;
+    printf("%d passed, %d failed, 0 skipped\n", n_passed, n_failed);
+    return result ? result : n_failed > 0;
 }

@@ -19,17 +19,19 @@
 extern struct engine_address address;
 extern char instance[32];
 extern char data_path[64];
-extern int failures;
-extern bool podman; /* some things it does not tell or take */
-extern const char *case_name;
+extern int failures; /* of the case */
+extern bool podman;  /* some things it does not tell or take */
 
 #define CHECK(what)                                                                                \
     do {                                                                                           \
         if (!(what)) {                                                                             \
-            printf("  FAILED %s (line %d): %s\n", case_name, __LINE__, #what);                     \
+            note("line %d: %s", __LINE__, #what);                                                  \
             failures++;                                                                            \
         }                                                                                          \
     } while (0)
+
+/* A line below that of the case. */
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* One run: what is asked, then what came. */
 struct live_run {

@@ -34,7 +34,7 @@ static const char *helpers_path(void)
     if (sandbox_root_open(&root, place, NULL, "0123456789abcdef0123456789abcdef", "http://x", 1000,
                           1000, 0, &e) < 0 ||
         !(path = helpers_install(&root, &e))) {
-        printf("%s\n", e.text);
+        note("%s", e.text);
         exit(1);
     }
     sandbox_root_close(&root);
@@ -51,7 +51,7 @@ static void begin(struct staying *s, const char *image)
     s->l.spec.helpers_path = helpers_path();
     name_run(&s->l);
     if (s->engine->ops->start(s->engine, &s->l.spec, NULL, deadline_in_ms(30000), &s->l.e) < 0) {
-        printf("  %s\n", s->l.e.text);
+        note("%s", s->l.e.text);
         CHECK(false);
     }
 }
@@ -102,7 +102,7 @@ static int await(struct staying *s, uint32_t id)
         buf_reset(&s->text[i]);
     for (;;) {
         if (next(s, &event) < 0) {
-            printf("  %s\n", s->l.e.text);
+            note("%s", s->l.e.text);
             return -1;
         }
         if (event.id != id)
@@ -131,7 +131,7 @@ static bool printed(const struct staying *s, const char *text)
 {
     if (strcmp(buf_str(&s->text[0]), text) == 0)
         return true;
-    printf("  printed: %s%s\n", buf_str(&s->text[0]), buf_str(&s->text[1]));
+    note("printed: %s%s", buf_str(&s->text[0]), buf_str(&s->text[1]));
     return false;
 }
 
@@ -247,7 +247,7 @@ static void a_fork_bomb_ends_with_its_command(void)
     begin(&s, BASH);
     CHECK(await(&s, send_command(&s, &command)) == 0 && s.outcome.end == ENGINE_TIMED_OUT);
     CHECK(sh(&s, "echo on") == 0);
-    printf("  afterwards: %s\n", buf_str(&s.text[0]));
+    note("afterwards: %s", buf_str(&s.text[0]));
     stop(&s);
 }
 
@@ -263,7 +263,7 @@ static void one_that_is_removed_by_hand_is_lost(void)
     CHECK(sh(&s, "true") == 0);
     CHECK(other->ops->reap(other, instance, everything, NULL, &e) == 1);
     CHECK(next(&s, &event) == -1 && s.l.e.kind == ERR_LOST);
-    printf("  %s\n", s.l.e.text);
+    note("%s", s.l.e.text);
     s.engine->ops->finish(s.engine);
     CHECK(s.engine->ops->exec(
               s.engine,

@@ -50,8 +50,8 @@ static void runs_bash(void)
     CHECK(strcmp(buf_str(&l.text[1]), "oops\n") == 0);
     CHECK(l.out.cpu_us > 0 && l.out.peak_memory_bytes > 0);
     CHECK(access(made, R_OK) == 0);
-    printf("  whole %d ms, program %d ms\n", (int)l.whole_ms,
-           (int)((l.out.ended_us - l.out.started_us) / 1000));
+    note("whole %d ms, program %d ms", (int)l.whole_ms,
+         (int)((l.out.ended_us - l.out.started_us) / 1000));
     live_clear(&l);
 }
 
@@ -172,7 +172,7 @@ static void a_flood_is_cut_with_flat_memory(void)
 #ifndef WITH_SANITIZER /* AddressSanitizer keeps what was freed */
         CHECK(peak_kib() - before < 4096);
 #endif
-        printf("  200 MB in %d ms, memory +%d KiB\n", (int)l.whole_ms, (int)(peak_kib() - before));
+        note("200 MB in %d ms, memory +%d KiB", (int)l.whole_ms, (int)(peak_kib() - before));
         live_clear(&l);
     }
 }

@@ -90,7 +90,7 @@ static void one_that_waited_takes_its_program(void)
         usleep(300 * 1000);
     began = clock_mono_us();
     CHECK(run(engine, &l, NULL) == 0);
-    printf("  from the claim to the report %d us\n", (int)(clock_mono_us() - began));
+    note("from the claim to the report %d us", (int)(clock_mono_us() - began));
     CHECK(l.out.end == ENGINE_EXITED && l.out.exit_code == 4);
     CHECK(strcmp(buf_str(&l.text[0]), "hi one b\nin") == 0);
     stop(engine, &l);
@@ -176,7 +176,7 @@ static void cancelled_at_any_moment_nothing_is_left(void)
         live_clear(&l);
     }
     CHECK(all_gone());
-    printf("  cancelled: %d starts, %d runs\n", early, late);
+    note("cancelled: %d starts, %d runs", early, late);
 }
 
 static void one_whose_owner_ended_ends_too(void)

@@ -5,12 +5,14 @@ readonly NODE_MAJOR=22
 readonly NODE_CACHE=${SANDCGI_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sandcgi-tests}
 NODE='' NODE_FOLDER='' TABLE_FOLDER=''
 
-# The packages that FOLDER's lock file names, installed once per lock file; prints where. OPTION is for npm ci.
+# The packages that FOLDER's lock file names, which may be compressed, installed once per lock file; prints where.
+# OPTION is for npm ci.
 # node_install FOLDER [OPTION…]
 node_install() {
-    local folder=$1 sum place log
+    local folder=$1 lock sum place log
     shift
-    sum=$(cat "$folder/package.json" "$folder/package-lock.json" | sha256sum | cut -c 1-16)
+    for lock in "$folder"/package-lock.json*; do :; done
+    sum=$(cat "$folder/package.json" "$lock" | sha256sum | cut -c 1-16)
     place=$NODE_CACHE/npm-$sum
     mkdir -p "$NODE_CACHE" || return 1
     (
@@ -19,7 +21,8 @@ node_install() {
         log=$(mktemp)
         rm -rf "$place"
         mkdir -p "$place"
-        cp "$folder/package.json" "$folder/package-lock.json" "$place/"
+        cp "$folder/package.json" "$place/"
+        xz -dcf "$lock" >"$place/package-lock.json"
         if ! npm ci "$@" --prefix "$place" --ignore-scripts --no-audit --no-fund --loglevel=error >"$log" 2>&1; then
             tail -n 20 "$log" >&2
             rm -f "$log"

@@ -22,7 +22,7 @@ libcmocka-dev   pc:cmocka                               unit tests
 openssl         openssl                                 certificates
 python3         /usr/bin/python3                        test scripts
 git             git                                     fresh clones
-xz-utils        xz                                      make distcheck
+xz-utils        xz                                      lock files and schemas, make distcheck
 file            file                                    README examples
 shellcheck      shellcheck                              lint
 clang-format    clang-format                            lint

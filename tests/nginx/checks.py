@@ -1,26 +1,28 @@
-"""Counts and prints."""
+"""Counts and prints; the seconds are those since the line before."""
+import textwrap
+import time
 
 
 class Checks:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.since = time.monotonic()
 
     def check(self, name, good, detail=""):
-        if good:
-            self.passed += 1
-            print(f"ok - {name}", flush=True)
-        else:
-            self.failed += 1
-            print(f"not ok - {name}", flush=True)
-            for line in str(detail).splitlines():
-                print(f"#   {line}", flush=True)
+        self.passed += bool(good)
+        self.failed += not good
+        now = time.monotonic()
+        print(f"{'ok' if good else 'FAILED'} {name} ({now - self.since:.1f} s)", flush=True)
+        self.since = now
+        if not good:
+            print(textwrap.indent(str(detail), "    "), flush=True)
 
     def equal(self, name, got, wanted):
         self.check(name, got == wanted, f"got {got!r}\nwanted {wanted!r}")
 
     def skip(self, name, reason):
         self.skipped += 1
-        print(f"ok - {name} # SKIP {reason}", flush=True)
+        print(f"skipped {name}: {reason}", flush=True)
 
     def finish(self):
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)

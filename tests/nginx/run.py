@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The nginx part against a real nginx: tokens, parameters, nginx's own errors, streams, files, logs.
 
-Prints "ok"/"not ok" lines and "N passed, N failed, N skipped"; ends with 1 when something failed.
+Prints "ok"/"FAILED" lines and "N passed, N failed, N skipped"; ends with 1 when something failed.
   tests/nginx/run.py [WORD…]    only the groups whose names contain one of the words
 """
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The functions of start.sh, one by one, in a folder of their own; nothing is installed, started or built.
-# Prints "ok"/"not ok" lines and "N passed, N failed, N skipped".
+# Prints "ok"/"FAILED" lines and "N passed, N failed, N skipped".
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154,SC2317 # functions run in subshells on purpose; variables are start.sh's
 set -uo pipefail
 
@@ -10,16 +10,19 @@ tested=${SANDCGI_TEST_BINARY:-$top/build/sandcgi}
 trap 'rm -rf "$work"' EXIT
 unset DOCKER_HOST SANDCGI_LOG SANDCGI_HTTPS_PORT SANDCGI_HTTP_PORT SANDBOX_ROOT SANDBOX_TIMEOUT_MAX MCP_API_TOKEN PUBLIC_BASE_URL
 export SANDCGI_STATE_DIR=$work/state SANDCGI_ENV_FILE=$work/env
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 since=${EPOCHREALTIME/[.,]/}
 
 equal()
 {
+    local now=${EPOCHREALTIME/[.,]/} seconds
+    printf -v seconds '%d.%d s' $(((now - since) / 1000000)) $(((now - since) / 100000 % 10))
+    since=$now
     if [[ $2 == "$3" ]]; then
         passed=$((passed + 1))
-        printf 'ok - %s\n' "$1"
+        printf 'ok %s (%s)\n' "$1" "$seconds"
     else
         failed=$((failed + 1))
-        printf 'not ok - %s\n#   got    %s\n#   wanted %s\n' "$1" "$2" "$3"
+        printf 'FAILED %s (%s)\n    got    %s\n    wanted %s\n' "$1" "$seconds" "${2//$'\n'/$'\n'    }" "${3//$'\n'/$'\n'    }"
     fi
 }
 
@@ -727,6 +730,7 @@ test_disk()
 {
     if ((EUID != 0)) || ! (fallocate -l 1M "$work/probe") 2>/dev/null; then
         skipped=$((skipped + 1))
+        echo "skipped the file system of sandboxes: root and fallocate are needed"
         return
     fi
     equal "no file system unless it is asked for" "$(SANDCGI_DISK='' within disk_state 0)" "|root|0"

@@ -16,10 +16,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import psandboxes  # noqa: E402
+import report  # noqa: E402
 import sbx  # noqa: E402
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = 77
 # Marks the sleeps of this very process, so that tests side by side do not see each other's.
 MARK = f"9{os.getpid()}"
 
@@ -389,9 +389,5 @@ class AsOrdinaryProcess(Basics, Refusals, Together, Case):
     pass
 
 
-
 if __name__ == "__main__":
-    if ENTRY is None:
-        print("skipped: runners/common/entry has not been built")
-        sys.exit(SKIPPED)
-    unittest.main()
+    report.main(ENTRY is None and "runners/common/entry has not been built")

@@ -13,6 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 import containers  # noqa: E402
 import psandboxes  # noqa: E402
+import report  # noqa: E402
 import sbx  # noqa: E402
 import test_entry as base  # noqa: E402
 from survivors import ATTACKERS, PROBE, TOOLS  # noqa: E402
@@ -211,7 +212,4 @@ class Survivors(Case):
 
 
 if __name__ == "__main__":
-    if base.ENTRY is None:
-        print("skipped: runners/common/entry has not been built")
-        sys.exit(base.SKIPPED)
-    unittest.main()
+    report.main(base.ENTRY is None and "runners/common/entry has not been built")

@@ -14,7 +14,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import sbx  # noqa: E402
 import psandboxes  # noqa: E402
-from test_entry import ENTRY, MARK, NAMESPACE, SKIPPED  # noqa: E402
+import report  # noqa: E402
+from test_entry import ENTRY, MARK, NAMESPACE  # noqa: E402
 
 SHELL = ("sh", "-c")
 
@@ -350,7 +351,4 @@ class AsOrdinaryProcess(Commands, Ends, Flow, Control, Case):
 
 
 if __name__ == "__main__":
-    if ENTRY is None:
-        print("skipped: runners/common/entry has not been built")
-        sys.exit(SKIPPED)
-    unittest.main()
+    report.main(ENTRY is None and "runners/common/entry has not been built")

@@ -18,7 +18,8 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import psandboxes  # noqa: E402
-from test_entry import ENTRY, SKIPPED, TOP  # noqa: E402
+import report  # noqa: E402
+from test_entry import ENTRY, TOP  # noqa: E402
 
 DRIVERS = {"python": TOP / "runners/python/session.py", "typescript": TOP / "runners/typescript/session.mjs"}
 
@@ -272,7 +273,4 @@ class TypeScript(Case):
 
 
 if __name__ == "__main__":
-    if ENTRY is None:
-        print("skipped: runners/common/entry has not been built")
-        sys.exit(SKIPPED)
-    unittest.main()
+    report.main(ENTRY is None and "runners/common/entry has not been built")

@@ -12,6 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import report  # noqa: E402
 import sbx  # noqa: E402
 import test_entry as base  # noqa: E402
 
@@ -385,7 +386,4 @@ class WarmAsOrdinaryProcess(Claims, Waiting):
 
 
 if __name__ == "__main__":
-    if base.ENTRY is None or OBJECT is None:
-        print("skipped: runners/common/entry or runners/warm/warm.so has not been built")
-        sys.exit(base.SKIPPED)
-    unittest.main()
+    report.main((base.ENTRY is None or OBJECT is None) and "runners/common/entry or runners/warm/warm.so has not been built")

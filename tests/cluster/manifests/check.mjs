@@ -1,4 +1,4 @@
-// The Kubernetes manifests that are named, against the schemas of their API: prints "ok" or "not ok" for each object.
+// The Kubernetes manifests that are named, against the schemas of their API: prints "ok" or "FAILED" for each object.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -36,7 +36,7 @@ for (const path of paths) {
   for (const object of yaml.loadAll(readFileSync(path, "utf8"))) {
     const problem = problemOf(object);
     wrong += problem !== "";
-    console.log(problem ? `not ok ${object.kind} ${object.metadata.name}: ${problem}` : `ok ${object.kind} ${object.metadata.name}`);
+    console.log(problem ? `FAILED ${object.kind} ${object.metadata.name}: ${problem}` : `ok ${object.kind} ${object.metadata.name}`);
   }
 }
 process.exit(wrong ? 1 : 0);

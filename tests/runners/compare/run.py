@@ -73,7 +73,7 @@ class Comparison:
             wrong = judge.problems(self.program, way, self.bare, outcome, self.before)
             self.before.append(outcome)
         what = f"{self.program} {way}" + (f" ({outcome.begun})" if outcome.begun else "")
-        self.report.line("FAILED" if wrong else "ok", f"{what} {time.monotonic() - began:.1f} s", wrong)
+        self.report.line("FAILED" if wrong else "ok", f"{what} ({time.monotonic() - began:.1f} s)", wrong)
 
 
 def with_bare(comparisons, report):
@@ -142,7 +142,7 @@ def main():
     try:
         container.engine.api("GET", "/_ping")
     except (OSError, container.engine.Skip, container.engine.Failed):
-        print("skipped: no container engine answers")
+        print("skipped tests/runners/compare: no container engine answers")
         return SKIPPED
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:

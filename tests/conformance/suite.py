@@ -16,7 +16,7 @@ REFERENCE_WARNINGS = set()
 def _package():
     folder = os.environ.get("NODE_FOLDER")
     if not folder:
-        raise Failed("NODE_FOLDER is not set: start this with tests/conformance/run.sh")
+        raise Failed("NODE_FOLDER is not set: start this with tests/run.sh --only conformance")
     return os.path.join(folder, PACKAGE)
 
 

@@ -13,8 +13,6 @@ readonly ENGINE_SOCKET=$ENGINE_RUN/docker.sock
 readonly ENGINE_BRIDGE=$ENGINE_NAME
 # Of its bridge and of the networks that servers under test have it make.
 readonly ENGINE_RANGE=10.213.0.0/16
-readonly ENGINE_LOCK=${TMPDIR:-/tmp}/$ENGINE_NAME.lock
-engine_ours=no
 
 engine_root() {
     if ((EUID == 0)); then
@@ -178,14 +176,12 @@ engine_start() {
 
 # Only what engine_start started: by its pid file.
 engine_stop() {
-    [[ $engine_ours == yes ]] || return 0
-    engine_ours=no
     engine_end
     engine_forget_networks
     engine_bridge_down
 }
 
-# What is left of an ended run's engine: to be called by who holds the lock.
+# What is left of an ended run's engine.
 engine_remove_left() {
     engine_pid >/dev/null || engine_has_bridge || return 0
     echo "left by a run of the tests that was killed, and removed: its engine"
@@ -203,42 +199,20 @@ engine_remove_containers() {
     done
 }
 
-# Two runs at once would kill each other's engine: the second one waits for the first.
-engine_alone() {
-    [[ -e $ENGINE_LOCK ]] || : >"$ENGINE_LOCK"
-    exec 8<"$ENGINE_LOCK" # for reading: another account may have made it
-    if ! flock -n 8; then
-        echo "another run of the tests is at work; waiting for it, an hour at most"
-        flock -w 3600 8 || {
-            echo "another run of the tests holds $ENGINE_LOCK" >&2
-            return 1
-        }
-    fi
-}
-
-# Sets DOCKER_HOST to an engine that answers, our own when need be. SANDCGI_TEST_ENGINE tells the crash tests whose it is.
-engine_find() {
-    local before=${SANDCGI_TEST_ENGINE:-}
-    export SANDCGI_TEST_ENGINE=theirs
+# An engine that answers, our own when need be; prints NAME=value lines for those that use it. SANDCGI_TEST_ENGINE tells the
+# tests that kill it whose it is. Who calls this holds the lock of run.py.
+engine_ready() {
     if [[ ${DOCKER_HOST:-} ]] && engine_answers "$DOCKER_HOST"; then
-        echo "engine: $DOCKER_HOST"
+        echo SANDCGI_TEST_ENGINE=theirs
         return
     fi
     [[ ! ${DOCKER_HOST:-} ]] || echo "no engine answers at DOCKER_HOST=$DOCKER_HOST"
-    if [[ $before == ours ]]; then
-        # A part of a run that has the lock, and will stop the engine.
-        engine_start
-        return
-    fi
-    engine_alone || return 1
     engine_remove_left
-    engine_start || return 1
-    engine_ours=yes
-    engine_remove_containers
-    export SANDCGI_TEST_ENGINE=ours
+    engine_start || return 77
     export DOCKER_HOST=unix://$ENGINE_SOCKET
     unset DOCKER_TLS_VERIFY DOCKER_CERT_PATH
-    echo "engine: $DOCKER_HOST, of the tests' own"
+    engine_remove_containers
+    printf '%s\n' SANDCGI_TEST_ENGINE=ours "DOCKER_HOST=$DOCKER_HOST"
 }
 
 # engine_label HOST IMAGE: what the image is made of.
@@ -290,10 +264,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     case ${1:-} in
     start) engine_start ;;
     images) engine_images ;;
-    stop)
-        engine_ours=yes
-        engine_stop
-        ;;
+    stop) engine_stop ;;
     *)
         echo "usage: engine.sh start | images | stop" >&2
         exit 2

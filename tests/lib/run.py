@@ -30,6 +30,8 @@ def parse():
     parser.add_argument("--only", metavar="NAME", action="append", default=[],
                         help="a stage; or STAGE:WORDS, those of its tests whose names contain WORDS; or WORDS of end-to-end tests; may be given more than once")
     parser.add_argument("--failed", action="store_true", help="what failed in the last run")
+    for stage in stages.BY_HAND:
+        parser.add_argument(f"--{stage.name}", dest="only", action="append_const", const=stage.name, help=stage.help)
     parser.add_argument("--list", action="store_true", help="name the end-to-end tests")
     return parser.parse_args()
 
@@ -100,6 +102,7 @@ def main():
     before = results.load()
     chosen, arguments = choose(options, before)
     take_lock()
+    subprocess.run(stages.python("tests/lib/leftovers.py"), check=False)
     display = report.Display(before)
     plan = schedule.Schedule(chosen, arguments, environment(), display)
     interrupted = []

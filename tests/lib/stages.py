@@ -25,11 +25,12 @@ class Stage:
     again: bool = False
     whole: str = None
     tests: bool = True
+    help: str = None
 
 
 def shell(*lines):
     """A command of the functions in the shell scripts beside this file."""
-    return ["bash", "-euo", "pipefail", "-c", "\n".join([f'top="{TOP}"', f'for part in report packages build engine node; do . "{TOP}/tests/lib/$part.sh"; done', *lines])]
+    return ["bash", "-euo", "pipefail", "-c", "\n".join([f'top="{TOP}"', f'for part in report packages build engine node; do . "{TOP}/tests/lib/$part.sh"; done', *lines]), "tests"]
 
 
 def make(*targets, jobs=2):
@@ -41,9 +42,9 @@ def python(path, *arguments):
 
 
 STAGES = (
-    Stage("packages", shell("packages_ensure yes"), core=[], tests=False),
+    Stage("packages", shell("(($#)) || set -- build server browser rest", 'packages_ensure "$@"'), core=["build", "server", "browser"], tests=False),
     Stage("build", shell(f'build="{BUILD}"', "build_with_sanitizers"), needs=("packages",), cores=2, core=[], tests=False),
-    Stage("images", shell("images_ready"), needs=("packages",), core=[], exports=True, tests=False),
+    Stage("images", shell("engine_ready", "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
     Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
     Stage("unit", make("check"), needs=("build",), cores=1, core=[]),
@@ -59,8 +60,9 @@ STAGES = (
 )
 # By name only.
 BY_HAND = (
-    Stage("machine", [os.path.join(TOP, "tests/machine/run.sh")], needs=("packages", "images"), alone=True, words=""),
-    Stage("bench", python("tests/e2e/run.py", "--bench", os.path.join(TOP, "tests/bench/run.sh")), needs=("packages", "images"), alone=True, whole="bench"),
+    Stage("machine", [os.path.join(TOP, "tests/machine/run.sh")], needs=("packages", "images"), alone=True, words="", help="the Debian package under systemd and cgroup v2, as an operator uses it"),
+    Stage("bench", shell("tests/bench/run_code.sh --quick", *(f"{PYTHON} tests/bench/{words}" for words in ("rhythm.py --part one --part close", "links.py", "edge.py", "disk.py"))),
+          needs=("build", "images"), alone=True, whole="bench", help="measure instead of testing"),
 )
 
 

@@ -56,7 +56,7 @@ MODULES = (
     "frontends",
     "other_servers",
     "debian",
-    "leftovers",
+    "surroundings",
     "compose",
     "engine",
     "long_runs",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Docker Engine of the tests' own: own data, own socket, own bridge, so that it disturbs no other.
-# Sourced; as a program: engine.sh start | images | stop (the crash tests kill and restart it).
+# Sourced; as a program: see the end (the crash tests kill the engine and start it again).
 
 ENGINE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly ENGINE_TOP
@@ -185,7 +185,7 @@ engine_stop() {
     engine_bridge_down
 }
 
-# What is left of an ended run's engine: to be called by who holds the lock.
+# An ended run's engine.
 engine_remove_left() {
     engine_pid >/dev/null || engine_has_bridge || return 0
     echo "left by a run of the tests that was killed, and removed: its engine"
@@ -216,6 +216,13 @@ engine_alone() {
     fi
 }
 
+# Our own engine, without what an ended run left in it: for who holds the lock.
+engine_take() {
+    engine_remove_left
+    engine_start || return 1
+    engine_remove_containers
+}
+
 # Sets DOCKER_HOST to an engine that answers, our own when need be. SANDCGI_TEST_ENGINE tells the crash tests whose it is.
 engine_find() {
     local before=${SANDCGI_TEST_ENGINE:-}
@@ -231,10 +238,8 @@ engine_find() {
         return
     fi
     engine_alone || return 1
-    engine_remove_left
-    engine_start || return 1
+    engine_take || return 1
     engine_ours=yes
-    engine_remove_containers
     export SANDCGI_TEST_ENGINE=ours
     export DOCKER_HOST=unix://$ENGINE_SOCKET
     unset DOCKER_TLS_VERIFY DOCKER_CERT_PATH
@@ -276,7 +281,7 @@ engine_borrow() {
 # The runner images in the engine of DOCKER_HOST: copied from another engine of this machine, else built.
 engine_images() {
     local host fingerprints
-    if command -v docker >/dev/null; then
+    if [[ ${DOCKER_HOST:-} ]] && command -v docker >/dev/null; then
         fingerprints=$("$ENGINE_TOP/runners/build.sh" --fingerprint) || return 1
         for host in $(engine_others); do
             engine_borrow "$host" "$fingerprints"
@@ -288,6 +293,8 @@ engine_images() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     set -euo pipefail
     case ${1:-} in
+    answers) engine_answers "${2:?}" ;;
+    take) engine_take ;;
     start) engine_start ;;
     images) engine_images ;;
     stop)
@@ -295,7 +302,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
         engine_stop
         ;;
     *)
-        echo "usage: engine.sh start | images | stop" >&2
+        echo "usage: engine.sh answers HOST | take | start | images | stop" >&2
         exit 2
         ;;
     esac

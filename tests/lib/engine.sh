@@ -176,6 +176,14 @@ engine_start() {
     ((EUID == 0)) || engine_root chown "$EUID" "$ENGINE_SOCKET"
 }
 
+# An engine that was killed has left mounts that its successor knows nothing of.
+engine_unmount() {
+    local where
+    while read -r where; do
+        engine_root umount --lazy "$where" || true
+    done < <(awk -v data="$ENGINE_DATA/" -v run="$ENGINE_RUN/" 'index($5, data) == 1 || index($5, run) == 1 { print $5 }' /proc/self/mountinfo | tac)
+}
+
 # Only what engine_start started: by its pid file.
 engine_stop() {
     [[ $engine_ours == yes ]] || return 0
@@ -183,6 +191,7 @@ engine_stop() {
     engine_end
     engine_forget_networks
     engine_bridge_down
+    engine_unmount
 }
 
 # An ended run's engine.

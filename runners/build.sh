@@ -154,8 +154,9 @@ pull_base() {
     wait "$pid" 2>/dev/null
 }
 
+# Without waiting for the disk after each file, as in Debian's own image.
 make_base() {
-    mmdebstrap --variant=apt --components=main "$suite" "$work/base.tar" >>"$log" 2>&1 ||
+    mmdebstrap --variant=apt --components=main --dpkgopt=force-unsafe-io "$suite" "$work/base.tar" >>"$log" 2>&1 ||
         fail_logged "$base cannot be pulled, and mmdebstrap could not make it: check the network and the disk"
     "${engine[@]}" import "$work/base.tar" "$base" >>"$log" 2>&1 || fail_logged "the engine does not take $base"
     rm -f "$work/base.tar"

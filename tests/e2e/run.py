@@ -55,7 +55,7 @@ MODULES = (
     "frontends",
     "other_servers",
     "debian",
-    "leftovers",
+    "surroundings",
     "compose",
     "engine",
     "long_runs",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Docker Engine of the tests' own: own data, own socket, own bridge, so that it disturbs no other.
-# Sourced; as a program: engine.sh start | images | stop (the crash tests kill and restart it).
+# Sourced; as a program: see the end (the crash tests kill the engine and start it again).
 
 ENGINE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly ENGINE_TOP
@@ -174,14 +174,23 @@ engine_start() {
     ((EUID == 0)) || engine_root chown "$EUID" "$ENGINE_SOCKET"
 }
 
+# An engine that was killed has left mounts that its successor knows nothing of.
+engine_unmount() {
+    local where
+    while read -r where; do
+        engine_root umount --lazy "$where" || true
+    done < <(awk -v data="$ENGINE_DATA/" -v run="$ENGINE_RUN/" 'index($5, data) == 1 || index($5, run) == 1 { print $5 }' /proc/self/mountinfo | tac)
+}
+
 # Only what engine_start started: by its pid file.
 engine_stop() {
     engine_end
     engine_forget_networks
     engine_bridge_down
+    engine_unmount
 }
 
-# What is left of an ended run's engine.
+# An ended run's engine.
 engine_remove_left() {
     engine_pid >/dev/null || engine_has_bridge || return 0
     echo "left by a run of the tests that was killed, and removed: its engine"
@@ -199,6 +208,13 @@ engine_remove_containers() {
     done
 }
 
+# Our own engine, without what an ended run left in it: for who holds the lock.
+engine_take() {
+    engine_remove_left
+    engine_start || return 1
+    engine_remove_containers
+}
+
 # An engine that answers, our own when need be; prints NAME=value lines for those that use it. SANDCGI_TEST_ENGINE tells the
 # tests that kill it whose it is. Who calls this holds the lock of run.py.
 engine_ready() {
@@ -207,11 +223,9 @@ engine_ready() {
         return
     fi
     [[ ! ${DOCKER_HOST:-} ]] || echo "no engine answers at DOCKER_HOST=$DOCKER_HOST"
-    engine_remove_left
-    engine_start || return 77
+    engine_take || return 77
     export DOCKER_HOST=unix://$ENGINE_SOCKET
     unset DOCKER_TLS_VERIFY DOCKER_CERT_PATH
-    engine_remove_containers
     printf '%s\n' SANDCGI_TEST_ENGINE=ours "DOCKER_HOST=$DOCKER_HOST"
 }
 
@@ -250,7 +264,7 @@ engine_borrow() {
 # The runner images in the engine of DOCKER_HOST: copied from another engine of this machine, else built.
 engine_images() {
     local host fingerprints
-    if command -v docker >/dev/null; then
+    if [[ ${DOCKER_HOST:-} ]] && command -v docker >/dev/null; then
         fingerprints=$("$ENGINE_TOP/runners/build.sh" --fingerprint) || return 1
         for host in $(engine_others); do
             engine_borrow "$host" "$fingerprints"
@@ -262,11 +276,13 @@ engine_images() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     set -euo pipefail
     case ${1:-} in
+    answers) engine_answers "${2:?}" ;;
+    take) engine_take ;;
     start) engine_start ;;
     images) engine_images ;;
     stop) engine_stop ;;
     *)
-        echo "usage: engine.sh start | images | stop" >&2
+        echo "usage: engine.sh answers HOST | take | start | images | stop" >&2
         exit 2
         ;;
     esac

@@ -127,8 +127,6 @@ apt_install_quietly() (
 # packages_ensure SET…: of build, server, browser, rest; installs what is missing. Ends with 1 when the build cannot do without.
 packages_ensure() {
     local missing names set
-    [[ $1 != yes ]] || set -- build server browser rest
-    [[ $1 != no ]] || set -- build
     missing=$(for set in "$@"; do
         set=packages_$set
         packages_missing "${!set}"

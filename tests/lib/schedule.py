@@ -15,6 +15,8 @@ DEADLINE_S = 45 * 60
 # In which what a stage has started ends after SIGTERM.
 END_S = 40
 SKIPPED = 77
+# A stage ends with this process even when that is killed.
+DIE_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 
 
 class Run(threading.Thread):
@@ -23,7 +25,7 @@ class Run(threading.Thread):
     def __init__(self, stage, arguments, environment, tell):
         super().__init__(daemon=True)
         self.stage, self.tell = stage, tell
-        self.command, self.environment = [*stage.command, *arguments], environment
+        self.command, self.environment = [*DIE_WITH_US, *stage.command, *arguments], environment
         self.begun, self.seconds = time.monotonic(), None
         self.results, self.exports = [], {}
         self.process = self.status = self.why = None

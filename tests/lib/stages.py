@@ -44,7 +44,7 @@ def python(path, *arguments):
 STAGES = (
     Stage("packages", shell("(($#)) || set -- build server browser rest", 'packages_ensure "$@"'), core=["build", "server", "browser"], tests=False),
     Stage("build", shell(f'build="{BUILD}"', "build_with_sanitizers"), needs=("packages",), cores=2, core=[], tests=False),
-    Stage("images", shell("engine_ready", "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
+    Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
     Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
     Stage("unit", make("check"), needs=("build",), cores=1, core=[]),

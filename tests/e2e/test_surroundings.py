@@ -1,10 +1,11 @@
-"""What a killed run of the tests leaves is removed by the next one."""
+"""What a run of the tests does about its surroundings: too little room, what a killed run has left."""
 import os
 import signal
 import subprocess
 import sys
 
 import leftovers
+import room
 from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 
 RUN = """
@@ -49,3 +50,14 @@ def _():
     wait_until(lambda: not os.path.exists(f"/proc/{child}"), 10, "its process has ended")
     equal(os.listdir(place), ["sandcgi-foreign"])
     equal(reader.poll(), None, "the reader's end")
+
+
+@test("a run of the tests that has too little room says before it starts where, how much there is and how much it needs")
+def _():
+    if not IS_ROOT:
+        raise Skip("needs root to mount")
+    place = new_folder("full")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", place], check=True)
+    at_test_end(subprocess.run, ["umount", place])
+    equal(room.lacking([(place, 1)]), [f"the tests need 1 GB free for {place}, where 0.1 GB are: make room, then try again"])
+    equal(room.lacking([(place, 0)]), [])

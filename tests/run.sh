@@ -17,7 +17,6 @@ run_browser=yes
 run_compare=yes
 run_chaos=yes
 run_cluster=yes
-run_vm=no
 run_machine=no
 chaos=60 # seconds
 only=''
@@ -50,7 +49,6 @@ Installs what is missing, builds under ASan and UBSan, runs all tests; ends in a
   --soak N      only: N runs of all kinds, nothing may grow (usually 60)
   --swaps N     only: N calls on names that a program swaps for links and folders (usually 3000, promised for 100000)
   --bench       measure (tests/bench) instead of testing
-  --vm NAME     only: end-to-end tests as with --only, in a virtual machine with Debian's kernel and cgroup v2 (tests/vm)
   --machine     only: the Debian package under systemd and cgroup v2, as an operator uses it (tests/machine)
   --all         with make distcheck (also when CI=true)
 
@@ -68,11 +66,6 @@ parse_arguments() {
         --only)
             [[ ${2:-} ]] || die "--only needs a name; see tests/run.sh --list"
             only=$2 run_unit=no run_dist=no
-            shift
-            ;;
-        --vm)
-            [[ ${2:-} ]] || die "--vm needs a name; see tests/run.sh --list"
-            run_vm=yes only=$2 run_unit=no run_dist=no
             shift
             ;;
         --machine) run_machine=yes run_unit=no run_dist=no ;;
@@ -128,11 +121,6 @@ main() {
     stage_build
     if [[ $run_e2e == yes ]]; then
         stage_engine
-    fi
-    if [[ $run_vm == yes ]]; then
-        [[ $run_e2e == no ]] || stage_vm
-        report_total
-        return
     fi
     if [[ $run_machine == yes ]]; then
         [[ $run_e2e == no ]] || suite "a machine with systemd" "$top/tests/machine/run.sh"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # The stages of run.sh, in their order; run.sh sets top, build and the choices.
-: "${top:?}" "${build:?}" "${unsteady=}" "${only=}" "${chaos=}" "${engine_ours=no}"
+: "${top:?}" "${build:?}" "${unsteady=}" "${only=}" "${chaos=}"
 
 # quietly NAME COMMAND…: shows the output only when the command fails.
 quietly() {
@@ -149,23 +149,6 @@ stage_end_to_end() {
         arguments=(--only "$only")
     fi
     suite "end to end" limited "$(test_python)" -u "$top/tests/e2e/run.py" "${arguments[@]}"
-}
-
-# The end-to-end tests again, where Debian's own kernel runs. An emulated one is slow: patience says how many times.
-stage_vm() {
-    local log status=0
-    heading "end to end in a virtual machine"
-    if [[ $engine_ours == no ]]; then
-        one_skipped "in a virtual machine" "needs the images of the tests' own engine: unset DOCKER_HOST"
-        return
-    fi
-    engine_stop
-    log=$(mktemp)
-    "$top/tests/vm/run.sh" "tests/lib/engine.sh start && DOCKER_HOST=unix://$ENGINE_SOCKET SANDCGI_TEST_ENGINE=ours \
-        SANDCGI_TEST_PATIENCE=20 SANDCGI_TEST_BINARY=$build/sandcgi python3 -u tests/e2e/run.py --only '$only'" 2>&1 |
-        tee "$log" || status=$?
-    count_from "$log" "$status" "end to end in a virtual machine"
-    rm -f "$log"
 }
 
 # Three nodes and an edge.

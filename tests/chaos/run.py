@@ -15,7 +15,7 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), name) for name in ("e2e", "lib")]
 
 # pylint: disable=wrong-import-position
 import acts  # noqa: E402
@@ -25,6 +25,7 @@ import harness  # noqa: E402
 import pool  # noqa: E402
 import procs  # noqa: E402
 import sites  # noqa: E402
+from results import Results  # noqa: E402
 
 TENANTS = 3
 CALLERS = 6
@@ -33,20 +34,9 @@ LATE = 30  # seconds after which an answer that has not come again is a failure;
 WARM = "python=2,typescript=1,bash=1"
 
 
-class Report:
-    """Lines as the other suites print them; the seconds are those since the line before."""
-
-    def __init__(self):
-        self.counts = collections.Counter()
-        self.since = time.monotonic()
-
-    def line(self, sentence, problems):
-        word, now = "FAILED" if problems else "ok", time.monotonic()
-        self.counts[word] += 1
-        print(f"{word} {sentence} ({now - self.since:.1f} s)", flush=True)
-        self.since = now
-        for problem in problems[:20]:
-            print(f"    {problem}", flush=True)
+class Report(Results):
+    def tell(self, sentence, problems):
+        self.line("FAILED" if problems else "ok", sentence, problems[:20])
 
 
 def clock_library():
@@ -191,15 +181,15 @@ def chaos(seconds, seed, report):
         print(f"  {n:5} {text}")
     for name, texts in times.items():
         print(f"  right again after {name}: {', '.join(texts)}")
-    report.line("every answer is right or an honest refusal", ledger.wrong)
-    report.line("right answers come again after each act", failures)
-    report.line("no caller hangs", [one.name for one in crowd if one.is_alive()])
-    report.line("every file that was told to be written is there", compare_files(crowd))
-    report.line("no container and no entry of a work directory is left", left_over(site))
-    report.line("no descriptor is left", grown(site, before))
+    report.tell("every answer is right or an honest refusal", ledger.wrong)
+    report.tell("right answers come again after each act", failures)
+    report.tell("no caller hangs", [one.name for one in crowd if one.is_alive()])
+    report.tell("every file that was told to be written is there", compare_files(crowd))
+    report.tell("no container and no entry of a work directory is left", left_over(site))
+    report.tell("no descriptor is left", grown(site, before))
     site.stop()
     wait = acts.wait_done(time.monotonic(), 60, lambda: not processes_of(site))
-    report.line("every process has ended with the server", [] if wait is not None else [f"left: {processes_of(site)}"])
+    report.tell("every process has ended with the server", [] if wait is not None else [f"left: {processes_of(site)}"])
     if report.counts["FAILED"]:
         print("\n".join(site.log().splitlines()[-40:]))
 
@@ -221,8 +211,7 @@ def main():
         chaos(options.seconds, options.seed, report)
     finally:
         harness.close()
-    print(f"{report.counts['ok']} passed, {report.counts['FAILED']} failed, 0 skipped")
-    return 1 if report.counts["FAILED"] else 0
+    return report.end()
 
 
 if __name__ == "__main__":

@@ -14,13 +14,13 @@ import engine
 import leftovers
 import procs
 from clone import make_clone
-from harness import IS_ROOT, Failed, Skip, at_end, wait_until
+from harness import IS_ROOT, TOP, Failed, Skip, at_end, wait_until
 from mcp import Client
 from sites import DIE_WITH_US, free_port
 
 TOOLS = ("dpkg-buildpackage", "dh", "lintian", "mmdebstrap", "systemd-analyze", "systemd-socket-activate", "unshare")
 SUITE = "bookworm"
-PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles,libarchive13,libargon2-1,libcjose0,libcurl4,libfcgi0ldbl,libjansson4,libseccomp2"
+PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles"
 CONFIG = "/etc/sandcgi/sandcgi.conf"
 # Not the package's, whatever it does: of dpkg, adduser, nginx.
 FOREIGN = ("/etc/group-", "/etc/gshadow-", "/etc/passwd-", "/etc/shadow-", "/run/adduser", "/dev", "/proc", "/sys", "/tmp",
@@ -52,7 +52,8 @@ def _begin_root():
     if missing:
         raise Skip(f"not installed: {' '.join(missing)}")
     folder = _folder()
-    words = ["mmdebstrap", "--quiet", "--variant=apt", f"--include={PACKAGES}", SUITE, f"{folder}/root"]
+    script = 'source "$1/tests/lib/debian_root.sh"; debian_root "$2" "$3" "$4,$debian_libraries" --variant=apt'
+    words = ["bash", "-c", script, "bash", TOP, SUITE, f"{folder}/root", PACKAGES]
     return folder, subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

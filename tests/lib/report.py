@@ -95,18 +95,18 @@ class Display:
     def finish(self, hint):
         """hint: how the rest is run. True when nothing failed."""
         self.clear()
-        lines = list(self.table())
+        said = list(self.table())
         slowest = sorted(self.results, key=lambda one: -one.seconds)[:SLOWEST]
         if slowest and slowest[0].seconds:
-            lines += ["\nthe slowest tests", *(f"{one.seconds:>8.1f} s  {one.stage}: {one.sentence}" for one in slowest if one.seconds)]
+            said += ["\nthe slowest tests", *(f"{one.seconds:>8.1f} s  {one.stage}: {one.sentence}" for one in slowest if one.seconds)]
         for state, heading in (("unsteady", "unsteady: failed at the first attempt, passed at the second"), ("skipped", "skipped"), ("FAILED", "failed")):
             found = [one for one in self.results if one.state == state]
             if found:
-                lines += [f"\n{heading}", *(f"  {one.stage}: {one.sentence}{': ' + one.reason if one.reason else ''}" for one in found)]
+                said += [f"\n{heading}", *(f"  {one.stage}: {one.sentence}{': ' + one.reason if one.reason else ''}" for one in found)]
         passed, failed, skipped = self.counts()
         if failed:
-            lines += ["\nwhat failed, again: tests/run.sh --failed"]
-        print("\n".join(lines), file=self.out)
+            said += ["\nwhat failed, again: tests/run.sh --failed"]
+        print("\n".join(said), file=self.out)
         if hint:
             print(f"\n{hint}", file=self.out)
         print(f"\n{passed} passed, {failed} failed, {skipped} skipped", file=self.out, flush=True)

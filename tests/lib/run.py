@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 
+import lines
 import report
-import results
 import room
 import schedule
 import stages
@@ -102,7 +102,7 @@ def main():
     options = parse()
     if options.list:
         return subprocess.run(stages.python("tests/e2e/run.py", "--list"), check=False).returncode
-    before = results.load()
+    before = lines.load()
     chosen, arguments = choose(options, before)
     take_lock()
     for sentence in room.lacking():
@@ -126,7 +126,7 @@ def main():
         display.say(f"interrupted: {passed} passed, {failed} failed, {skipped} skipped until then; everything that was started has ended")
         return 128 + interrupted[0]
     ran = {run.stage.name for run in display.ended_runs}
-    results.save([one for one in before if one.stage not in ran] + display.results)
+    lines.save([one for one in before if one.stage not in ran] + display.results)
     return 0 if display.finish(HINT if not (options.all or options.only or options.failed) else None) else 1
 
 

@@ -5,7 +5,7 @@ import subprocess
 import threading
 import time
 
-import results
+import lines
 import stages
 
 # Stages wait for containers and servers half of their time.
@@ -48,7 +48,7 @@ class Run(threading.Thread):
 
     def attempt(self, failed, only_failures=False):
         """failed: the state that a failure gets."""
-        reader = results.Reader(self.stage.name)
+        reader = lines.Reader(self.stage.name)
         with open(self.log, "a" if only_failures else "w", encoding="utf-8") as log:
             with subprocess.Popen(self.command, env=self.environment, cwd=stages.TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, errors="replace", start_new_session=True) as self.process:
@@ -88,7 +88,7 @@ class Run(threading.Thread):
             self.add("FAILED", f"{name} ran no test")
 
     def add(self, state, sentence, reason="", detail=()):
-        one = results.Result(self.stage.name, state, sentence, reason=reason, detail=["    " + line for line in detail])
+        one = lines.Result(self.stage.name, state, sentence, reason=reason, detail=["    " + text for text in detail])
         self.results.append(one)
         self.tell(one)
 
@@ -136,7 +136,7 @@ class Schedule:
             if lacking:
                 self.waiting.remove(stage)
                 self.ended[stage.name] = False
-                self.display.result(results.Result(stage.name, "skipped", stage.name, reason=f"needs the stage {lacking[0]}, which has failed"))
+                self.display.result(lines.Result(stage.name, "skipped", stage.name, reason=f"needs the stage {lacking[0]}, which has failed"))
             elif self.may_begin(stage):
                 self.waiting.remove(stage)
                 run = Run(stage, self.arguments.get(stage.name, []), dict(self.environment), self.display.result)

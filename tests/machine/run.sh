@@ -10,7 +10,8 @@ readonly cache=${SANDCGI_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sa
 readonly name=sandcgi-machine
 readonly languages='bash python typescript'
 readonly packages=systemd-sysv,dbus,udev,kmod,apparmor,docker.io,iptables,nftables,nginx-light,procps,adduser,python3,quota
-readonly libraries=libarchive13,libargon2-1,libcjose0,libcurl4,libfcgi0ldbl,libjansson4,libseccomp2
+# shellcheck source=tests/lib/debian_root.sh
+source "$top/tests/lib/debian_root.sh"
 
 die() {
     echo "tests/machine: $*" >&2
@@ -51,15 +52,14 @@ END
 
 base() {
     [[ -e $cache/root.tar ]] && return
-    INITRD=No mmdebstrap --quiet --format=tar --variant=minbase --aptopt='APT::Install-Recommends "false"' --include="$packages,$libraries" \
-        "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$cache/new.tar"
+    debian_root "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$cache/new.tar" "$packages,$debian_libraries" --variant=minbase \
+        --aptopt='APT::Install-Recommends "false"'
     mv "$cache/new.tar" "$cache/root.tar"
     step "a root of Debian"
 }
 
 package() {
-    mkdir -p "$work/build/sandcgi"
-    git -C "$top" archive HEAD | tar -x -C "$work/build/sandcgi"
+    debian_sources "$top" "$work/build/sandcgi"
     (cd "$work/build/sandcgi" && DEB_BUILD_OPTIONS="noautodbgsym parallel=$(nproc)" dpkg-buildpackage -us -uc -b) >"$work/build.log" 2>&1 ||
         { tail -n 40 "$work/build.log" && die "the package does not build"; }
     mv "$work"/build/sandcgi_*.deb "$work/job/sandcgi.deb"

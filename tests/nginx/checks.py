@@ -1,29 +1,15 @@
-"""Counts and prints; the seconds are those since the line before."""
-import textwrap
-import time
+"""Compares and tells."""
+import os
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
+from results import Results  # noqa: E402  pylint: disable=wrong-import-position
 
 
-class Checks:
-    def __init__(self):
-        self.passed = self.failed = self.skipped = 0
-        self.since = time.monotonic()
-
+class Checks(Results):
     def check(self, name, good, detail=""):
-        self.passed += bool(good)
-        self.failed += not good
-        now = time.monotonic()
-        print(f"{'ok' if good else 'FAILED'} {name} ({now - self.since:.1f} s)", flush=True)
-        self.since = now
-        if not good:
-            print(textwrap.indent(str(detail), "    "), flush=True)
+        self.line("ok" if good else "FAILED", name, () if good else [detail])
 
     def equal(self, name, got, wanted):
         self.check(name, got == wanted, f"got {got!r}\nwanted {wanted!r}")
-
-    def skip(self, name, reason):
-        self.skipped += 1
-        print(f"skipped {name}: {reason}", flush=True)
-
-    def finish(self):
-        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
-        return 1 if self.failed else 0

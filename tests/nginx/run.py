@@ -32,7 +32,7 @@ def main():
             group(checks)
         except Exception:  # the other groups still have something to say
             checks.check(f"{group.__name__} ran to its end", False, traceback.format_exc())
-    return checks.finish()
+    return checks.end()
 
 
 if __name__ == "__main__":

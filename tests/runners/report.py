@@ -1,30 +1,24 @@
 """unittest as the other suites print it: a line for each test, below it what failed there, the counts at the end."""
+import pathlib
 import sys
-import textwrap
-import time
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from results import Results  # noqa: E402
 
 SKIPPED = 77
 
 
-class Lines(unittest.TestResult):
-    """The seconds are those since the line before."""
+def sentence(test):
+    where, _, name = test.id().removeprefix("__main__.").partition(".")
+    return f"{where}: {name.removeprefix('test_').replace('_', ' ')}"
 
+
+class Lines(unittest.TestResult):
     def __init__(self):
         super().__init__()
-        self.counts = {"ok": 0, "FAILED": 0, "skipped": 0}
-        self.since = time.monotonic()
-        self.details = []
-
-    def line(self, word, test, reason=""):
-        self.counts[word] += 1
-        where, _, name = test.id().removeprefix("__main__.").partition(".")
-        now = time.monotonic()
-        seconds = f" ({now - self.since:.1f} s)" if word != "skipped" else ""
-        self.since = now
-        print(f"{word} {where}: {name.removeprefix('test_').replace('_', ' ')}{seconds}{reason}", flush=True)
-        for detail in self.details:
-            print(textwrap.indent(detail, "    "), flush=True)
+        self.results = Results()
+        self.details, self.skip_reason = [], None
 
     def startTest(self, test):
         super().startTest(test)
@@ -33,14 +27,14 @@ class Lines(unittest.TestResult):
     def stopTest(self, test):
         super().stopTest(test)
         if self.details or self.skip_reason is None:
-            self.line("FAILED" if self.details else "ok", test)
+            self.results.line("FAILED" if self.details else "ok", sentence(test), self.details)
         else:
-            self.line("skipped", test, f": {self.skip_reason}")
+            self.results.skip(sentence(test), self.skip_reason)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
         if isinstance(test, unittest.TestCase) and hasattr(test, "test_case"):  # a part of one
-            self.line("skipped", test, f": {reason}")
+            self.results.skip(sentence(test), reason)
         else:
             self.skip_reason = reason
 
@@ -62,7 +56,7 @@ class Runner:
     def run(self, tests):
         result = Lines()
         tests.run(result)
-        print("%d passed, %d failed, %d skipped" % tuple(result.counts.values()))
+        result.results.end()
         return result
 
 

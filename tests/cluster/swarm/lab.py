@@ -1,6 +1,6 @@
 """Machines for a Swarm: each a Docker Engine with a network, processes, mounts and a name of its own, joined by a bridge.
 
-A machine's first process ends all of it when it is killed, as a loss of power does. Everything below is taken away at the end.
+A machine's first process ends all of it when it is killed. Everything below is taken away at the end.
 """
 import json
 import os
@@ -14,8 +14,7 @@ PREFIX = "sandcgi-swarm"
 LAB = f"/var/lib/{PREFIX}"
 BRIDGE = "sandcgi-swarm0"
 
-# The machine's init: its own /run and /var/lib, so that every path in a stack's file is its own; dockerd again whenever it ends,
-# unless a file says that it is to stay away; orphans are reaped.
+# The machine's init: its own /run and /var/lib, so that every path in a stack's file is its own; orphans are reaped.
 INIT = r"""
 set -e
 name=$1 lab=$2
@@ -26,13 +25,7 @@ mount --bind "$lab/$name/run" /run # before what hides the lab
 mount --bind "$lab/$name/lib" /var/lib
 mkdir -p /var/lib/sandcgi/sandboxes
 trap : TERM
-while :; do
-    if [ ! -e /run/away ]; then
-        rm -f /run/docker.pid /run/docker/containerd/containerd.pid
-        dockerd --bip 172.31.0.1/24 -H unix:///run/docker.sock >>/run/dockerd.log 2>&1 || :
-    fi
-    sleep 0.2
-done
+dockerd --bip 172.31.0.1/24 -H unix:///run/docker.sock >>/run/dockerd.log 2>&1
 """
 
 
@@ -81,12 +74,6 @@ class Machine:
     def start(self):
         for folder in ("lib", "run"):
             os.makedirs(f"{self.root}/{folder}", exist_ok=True)
-        for left in ("docker", "docker.sock", "docker.pid", "away"):
-            path = f"{self.root}/run/{left}"
-            if os.path.isdir(path):
-                shutil.rmtree(path, ignore_errors=True)
-            elif os.path.lexists(path):
-                os.unlink(path)
         self.process = subprocess.Popen(
             ["nsenter", f"--net=/run/netns/{self.namespace}", "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child",
              "bash", "-c", INIT, "bash", self.name, LAB], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -98,39 +85,16 @@ class Machine:
     def docker(self, *words, check=True, **more):
         return run("docker", "-H", self.host, *words, check=check, **more)
 
-    def init(self):
-        """The first process of the machine, by its number here."""
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
-            return int(file.read().split()[0])
-
-    def kill(self):
-        """Loss of power."""
-        os.kill(self.init(), signal.SIGKILL)
-        self.process.wait()
-        self.process = None
-
     def silence(self, silent=True):
         """Its cable: nobody is told anything."""
         run("ip", "link", "set", self.link, "down" if silent else "up")
 
-    def stop_engine(self, away=True):
-        """dockerd alone: containers go on."""
-        path = f"{self.root}/run/away"
-        if not away:
-            os.unlink(path)
-            return
-        with open(path, "wb"):
-            pass
-        with open(f"{self.root}/run/docker.pid", encoding="ascii") as file:
-            inner = int(file.read())
-        run("nsenter", f"--target={self.init()}", "--pid", "--mount", "kill", "-KILL", str(inner))
-
     def end(self):
         if self.process and self.process.poll() is None:
-            try:
-                self.kill()
-            except (OSError, IndexError):
-                self.process.kill()
+            with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+                for child in file.read().split():
+                    os.kill(int(child), signal.SIGKILL)
+            self.process.wait()
         run("ip", "netns", "del", self.namespace, check=False)
         run("ip", "link", "del", self.link, check=False)
 

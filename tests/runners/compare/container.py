@@ -6,7 +6,7 @@ import struct
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-for folder in (HERE.parent, HERE.parents[1] / "e2e"):
+for folder in (HERE.parent, HERE.parents[1] / "e2e", HERE.parents[1] / "lib"):
     sys.path.insert(0, str(folder))
 import engine  # noqa: E402
 import sbx  # noqa: E402

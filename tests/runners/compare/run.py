@@ -16,29 +16,11 @@ import container
 import judge
 import program
 import ways
+from results import Results
 
 SKIPPED = 77
 # What fails one run and not the comparison.
 TROUBLES = (ways.Trouble, OSError, AssertionError)
-
-
-class Report:
-    """Lines as results come in; the outcomes of a program stay until its last way is done."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.counts = {"ok": 0, "FAILED": 0, "skipped": 0}
-
-    def line(self, word, what, below=()):
-        with self.lock:
-            self.counts[word] += 1
-            print(f"{word} {what}", flush=True)
-            for one in below:
-                print(f"    {one}", flush=True)
-
-    def end(self):
-        print("%d passed, %d failed, %d skipped" % tuple(self.counts.values()))
-        return 1 if self.counts["FAILED"] else 0
 
 
 def is_offered(way, labels):
@@ -73,7 +55,7 @@ class Comparison:
             wrong = judge.problems(self.program, way, self.bare, outcome, self.before)
             self.before.append(outcome)
         what = f"{self.program} {way}" + (f" ({outcome.begun})" if outcome.begun else "")
-        self.report.line("FAILED" if wrong else "ok", f"{what} ({time.monotonic() - began:.1f} s)", wrong)
+        self.report.line("FAILED" if wrong else "ok", what, wrong, time.monotonic() - began)
 
 
 def with_bare(comparisons, report):
@@ -102,16 +84,16 @@ def prepare(language, programs, chosen, report):
     """The comparisons of a language; says what cannot be compared."""
     labels = container.labels(language)
     if labels is None:
-        report.line("skipped", f"{language}: no image; runners/build.sh {language}")
+        report.skip(language, f"no image; runners/build.sh {language}")
         return []
     for way in chosen:
         if not is_offered(way, labels) and any(way in one.ways for one in programs):
-            report.line("skipped", f"{language} {way}: the image has no label that offers it")
+            report.skip(f"{language} {way}", "the image has no label that offers it")
     return [Comparison(one, chosen, labels, report) for one in programs]
 
 
 def compare(programs, chosen, jobs):
-    report = Report()
+    report = Results()
     pool, bare_pool = concurrent.futures.ThreadPoolExecutor(jobs), concurrent.futures.ThreadPoolExecutor()
     try:
         waiting = []

@@ -106,7 +106,7 @@ stage_make_check() {
         fi
     fi
     while read -r name; do
-        tail -n 60 "$build/$name.log" | sed 's/^/    /'
+        tail -n 60 "$build/${name%% *}.log" | sed 's/^/    /'
     done <"$unsteady"
     rm -f "$log"
 }

@@ -92,7 +92,7 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/unit
+TEST_TARGETS += tests/unit/fcgi/unit
 endif
 FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_unit_SOURCES = \

@@ -18,7 +18,7 @@ AM_CPPFLAGS += -DWITH_FUZZER
 AM_CFLAGS += -fsanitize=fuzzer-no-link
 EXTRA_PROGRAMS += $(FUZZ_TARGETS)
 else
-check_PROGRAMS += tests/fuzz/replay
+TEST_TARGETS += tests/fuzz/replay
 endif
 tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/fuzz/replay.h $(FUZZ_TARGETS:=.c) $(TOOLS_FAKES) $(MCP_FAKES)
 tests_fuzz_replay_LDADD = libfront.a $(LDADD)

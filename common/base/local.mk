@@ -29,7 +29,7 @@ libbase_a_SOURCES = \
 	common/base/utf8.c common/base/utf8.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/base/unit
+TEST_TARGETS += tests/unit/base/unit
 endif
 tests_unit_base_unit_SOURCES = \
 	tests/unit/base/test_address.c \

@@ -22,7 +22,7 @@ libbroker_a_SOURCES = \
 	common/broker/warm_pool.c common/broker/warm_pool.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/broker/unit
+TEST_TARGETS += tests/unit/broker/unit
 endif
 tests_unit_broker_unit_SOURCES = \
 	$(FAKE_ENGINE) \

@@ -16,7 +16,7 @@ libengine_a_SOURCES = \
 	common/engine/frame.c common/engine/frame.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/engine/unit
+TEST_TARGETS += tests/unit/engine/unit
 endif
 FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h tests/fakes/engine_run.h
 tests_unit_engine_unit_SOURCES = \
@@ -33,7 +33,7 @@ tests_unit_engine_unit_SOURCES = \
 	tests/unit/engine/test_warm.c
 
 # Against a real engine, when DOCKER_HOST (or the usual socket) answers; otherwise skipped.
-check_PROGRAMS += tests/engine/engine_live
+TEST_TARGETS += tests/engine/engine_live
 tests_engine_engine_live_SOURCES = tests/engine/engine_live.c tests/engine/live.h \
 	tests/engine/live_runs.c tests/engine/live_psandbox.c tests/engine/live_warm.c
 

@@ -10,7 +10,7 @@ libfetch_a_SOURCES = \
 	common/fetch/talks.c common/fetch/talks.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fetch/unit
+TEST_TARGETS += tests/unit/fetch/unit
 endif
 tests_unit_fetch_unit_SOURCES = \
 	tests/unit/fetch/fetch_server.h \

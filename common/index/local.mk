@@ -4,7 +4,7 @@ libindex_a_SOURCES = \
 	common/index/proxy.c common/index/proxy.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/index/unit
+TEST_TARGETS += tests/unit/index/unit
 endif
 tests_unit_index_unit_SOURCES = \
 	tests/unit/index/test_hosts.c \

@@ -11,7 +11,7 @@ libjobs_a_SOURCES = \
 	common/jobs/job_runs.c
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/jobs/unit
+TEST_TARGETS += tests/unit/jobs/unit
 endif
 tests_unit_jobs_unit_SOURCES = \
 	tests/unit/jobs/test_files.c \

@@ -37,7 +37,7 @@ MCP_FAKES = \
 	tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/mcp/unit
+TEST_TARGETS += tests/unit/mcp/unit
 endif
 tests_unit_mcp_unit_SOURCES = \
 	$(MCP_FAKES) \

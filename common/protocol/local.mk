@@ -14,7 +14,7 @@ libprotocol_a_SOURCES = \
 	common/protocol/wire.c common/protocol/wire.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/protocol/unit
+TEST_TARGETS += tests/unit/protocol/unit
 endif
 tests_unit_protocol_unit_SOURCES = \
 	tests/unit/protocol/test_client.c \

@@ -9,7 +9,7 @@ librecords_a_SOURCES = \
 	common/records/run_record.c common/records/run_record.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/records/unit
+TEST_TARGETS += tests/unit/records/unit
 endif
 tests_unit_records_unit_SOURCES = \
 	tests/unit/records/test_capture.c \

@@ -4,7 +4,7 @@ librpc_a_SOURCES = \
 	common/rpc/rpc.c common/rpc/rpc.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/rpc/unit
+TEST_TARGETS += tests/unit/rpc/unit
 endif
 tests_unit_rpc_unit_SOURCES = \
 	tests/unit/rpc/test_json.c \

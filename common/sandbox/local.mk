@@ -41,7 +41,7 @@ common/sandbox/libhelpers_a-helpers.$(OBJEXT): runners/common/entry$(EXEEXT) \
 	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/sandbox/unit
+TEST_TARGETS += tests/unit/sandbox/unit
 endif
 tests_unit_sandbox_unit_SOURCES = \
 	tests/unit/sandbox/kernel.c \

@@ -13,7 +13,7 @@ libscheduler_a_SOURCES = \
 	common/scheduler/tenant_books.c common/scheduler/tenant_books.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/scheduler/unit
+TEST_TARGETS += tests/unit/scheduler/unit
 endif
 tests_unit_scheduler_unit_SOURCES = \
 	tests/unit/scheduler/pool_world.h \

@@ -24,7 +24,7 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/waiters.c common/supervisor/waiters.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/supervisor/unit
+TEST_TARGETS += tests/unit/supervisor/unit
 endif
 FAKE_CONTAINER = tests/fakes/fake_container.c tests/fakes/fake_container.h tests/unit/supervisor/supervisor_world.h
 tests_unit_supervisor_unit_SOURCES = \

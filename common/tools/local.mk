@@ -79,7 +79,7 @@ EXTRA_DIST += $(TOOLS_TEXTS)
 common/tools/libschemas_a-schemas.$(OBJEXT): $(TOOLS_TEXTS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/tools/unit
+TEST_TARGETS += tests/unit/tools/unit
 endif
 tests_unit_tools_unit_SOURCES = \
 	$(ASK_FAKES) \

@@ -200,21 +200,25 @@ static char *read_output(const struct unit_group *g, off_t from, off_t to)
     return text;
 }
 
-/* The next line that says something, without what cmocka puts before it; NULL: there is none. */
-static char *next_line(char **text)
+/* The line without what cmocka puts before it. */
+static char *bare(char *line)
 {
     static const char *const marks[] = {"[  ERROR   ] --- ", "[   LINE   ] --- "};
+
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        if (strncmp(line, marks[i], strlen(marks[i])) == 0)
+            line += strlen(marks[i]);
+    return line;
+}
+
+/* The next line that says something; NULL: there is none. */
+static char *next_line(char **text)
+{
     char *line = strsep(text, "\n");
 
-    while (line) {
-        for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-            if (strncmp(line, marks[i], strlen(marks[i])) == 0)
-                return line + strlen(marks[i]);
-        if (*line != '\0' && *line != '[' && !strstr(line, " FAILED TEST(S)"))
-            return line;
+    while (line && (*bare(line) == '\0' || *bare(line) == '[' || strstr(line, " FAILED TEST(S)")))
         line = strsep(text, "\n");
-    }
-    return NULL;
+    return line ? bare(line) : NULL;
 }
 
 static void print_failed(const char *name, double seconds, char *text, bool last_attempt)
@@ -232,7 +236,9 @@ static void print_passed(const char *name, double seconds, char *text)
         n_passed++;
         return;
     }
-    const char *reason = next_line(&text);
+    const char *reason = NULL;
+    for (char *line; !reason && (line = next_line(&text));)
+        reason = strncmp(line, "skipped: ", 9) == 0 ? line + 9 : NULL;
     printf("skipped %s: %s\n", name, reason ? reason : "it cannot run here");
     n_skipped++;
 }
@@ -295,7 +301,7 @@ static void tell(struct unit_group *g, int status)
     for (size_t i = 0; i < g->n_tests; i++)
         if (g->outcomes[i].state > CHOSEN)
             print_outcome(g, i, last_attempt);
-    if (status != 0 && !has(g, FAILED))
+    if (status != 0 && (has(g, RUNNING) || !has(g, FAILED)))
         print_bad_end(g, status, last_attempt);
     if (!bad && g->again)
         tell_unsteady(g, unsteady);

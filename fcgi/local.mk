@@ -92,29 +92,29 @@ sandcgi_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS)
 sandcgi_LDADD = libfront.a $(LDADD) $(FCGI_LIBS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/fcgi/test_calls tests/unit/fcgi/test_conditions tests/unit/fcgi/test_denials tests/unit/fcgi/test_fcgi_record \
-	tests/unit/fcgi/test_handed tests/unit/fcgi/test_http tests/unit/fcgi/test_hub tests/unit/fcgi/test_hub_serve tests/unit/fcgi/test_master tests/unit/fcgi/test_nodes \
-	tests/unit/fcgi/test_oauth_server tests/unit/fcgi/test_oauth_tokens tests/unit/fcgi/test_resources tests/unit/fcgi/test_status tests/unit/fcgi/test_stdio tests/unit/fcgi/test_tokens
-FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
-tests_unit_fcgi_test_calls_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_conditions_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_denials_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_fcgi_record_SOURCES = tests/unit/fcgi/test_fcgi_record.c $(FCGI_CLIENT)
-tests_unit_fcgi_test_fcgi_record_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_handed_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_http_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_hub_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_hub_serve_SOURCES = tests/unit/fcgi/test_hub_serve.c $(FCGI_CLIENT)
-tests_unit_fcgi_test_hub_serve_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_master_SOURCES = tests/unit/fcgi/test_master.c $(FCGI_CLIENT)
-tests_unit_fcgi_test_nodes_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_oauth_server_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_oauth_tokens_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_resources_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_status_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_stdio_LDADD = libfront.a $(LDADD)
-tests_unit_fcgi_test_tokens_LDADD = libfront.a $(LDADD)
+TEST_TARGETS += tests/unit/fcgi/unit
 endif
+FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
+tests_unit_fcgi_unit_SOURCES = \
+	$(FCGI_CLIENT) \
+	tests/unit/fcgi/oauth_signer.h \
+	tests/unit/fcgi/test_calls.c \
+	tests/unit/fcgi/test_conditions.c \
+	tests/unit/fcgi/test_denials.c \
+	tests/unit/fcgi/test_fcgi_record.c \
+	tests/unit/fcgi/test_handed.c \
+	tests/unit/fcgi/test_http.c \
+	tests/unit/fcgi/test_hub.c \
+	tests/unit/fcgi/test_hub_serve.c \
+	tests/unit/fcgi/test_master.c \
+	tests/unit/fcgi/test_nodes.c \
+	tests/unit/fcgi/test_oauth_server.c \
+	tests/unit/fcgi/test_oauth_tokens.c \
+	tests/unit/fcgi/test_resources.c \
+	tests/unit/fcgi/test_status.c \
+	tests/unit/fcgi/test_stdio.c \
+	tests/unit/fcgi/test_tokens.c
+tests_unit_fcgi_unit_LDADD = libfront.a $(LDADD)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_nodes tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form
 tests_fuzz_fuzz_denials_LDADD = libfront.a $(LDADD)
@@ -132,7 +132,6 @@ tests_fuzz_fuzz_nodes_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 
-EXTRA_DIST += tests/unit/fcgi/oauth_signer.h
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
 dist_doc_DATA += fcgi/tenants.example.ini
 

@@ -1,25 +1,27 @@
 # How tests are wired. Each layer lists its own in its local.mk:
 #
-#   if HAVE_CMOCKA
-#   check_PROGRAMS += tests/unit/base/test_buf            made from tests/unit/base/test_buf.c
-#   endif
+#   tests_unit_base_unit_SOURCES = …                 tests/unit/base/unit, the tests of a folder; main.c tells its arguments
 #   FUZZ_TARGETS += tests/fuzz/fuzz_json             made from tests/fuzz/fuzz_json.c, seeds in
 #   tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)      tests/fuzz/corpus/json/
 #
-# "make check" runs all of them; a fuzz target then replays its seeds and small changes of them (replay_main.c).
-# Real fuzzing: ./configure CC=clang --enable-fuzzers --enable-sanitizer=address,undefined && make fuzz-smoke
-TEST_LIBS = libreplay.a $(CMOCKA_LIBS)
-check_LIBRARIES += libreplay.a
-libreplay_a_SOURCES = tests/fuzz/replay_main.c
+# "make check" runs all of them. tests/fuzz/replay replays the seeds of all targets, and small changes of them.
+# Real fuzzing, with a program for each target:
+# ./configure CC=clang --enable-fuzzers --enable-sanitizer=address,undefined && make fuzz-smoke
+TEST_LIBS = libunit.a $(CMOCKA_LIBS)
+check_LIBRARIES += libunit.a
+libunit_a_SOURCES = tests/unit/main.c tests/unit/group.h
+libunit_a_CPPFLAGS = $(AM_CPPFLAGS) -DSRCDIR='"$(abs_srcdir)"' -DBUILDDIR='"$(abs_builddir)"'
 
-if ENABLE_FUZZERS
-AM_CFLAGS += -fsanitize=fuzzer-no-link
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
+if ENABLE_FUZZERS
+AM_CPPFLAGS += -DWITH_FUZZER
+AM_CFLAGS += -fsanitize=fuzzer-no-link
 EXTRA_PROGRAMS += $(FUZZ_TARGETS)
 else
-FUZZ_LINK = $(AM_LDFLAGS)
-check_PROGRAMS += $(FUZZ_TARGETS)
+TEST_TARGETS += tests/fuzz/replay
 endif
+tests_fuzz_replay_SOURCES = tests/fuzz/replay.c tests/fuzz/replay.h $(FUZZ_TARGETS:=.c) $(TOOLS_FAKES) $(MCP_FAKES)
+tests_fuzz_replay_LDADD = libfront.a $(LDADD)
 
 FUZZ_SECONDS = 30
 
@@ -58,7 +60,7 @@ format:
 	cd $(srcdir) && find common fcgi runners tests -name '*.[ch]' -exec clang-format-14 -i {} +
 
 # All that "make check" runs, without running it.
-check-programs: $(check_PROGRAMS)
+check-programs: $(check_LIBRARIES) $(check_PROGRAMS)
 
 lint: $(dist_check_SCRIPTS)
 	@set -e; for script in $(dist_check_SCRIPTS); do \

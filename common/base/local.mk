@@ -29,32 +29,33 @@ libbase_a_SOURCES = \
 	common/base/utf8.c common/base/utf8.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/base/test_address \
-	tests/unit/base/test_auto \
-	tests/unit/base/test_b64 \
-	tests/unit/base/test_buf \
-	tests/unit/base/test_privsep \
-	tests/unit/base/test_share \
-	tests/unit/base/test_clock \
-	tests/unit/base/test_conf \
-	tests/unit/base/test_crypto \
-	tests/unit/base/test_err \
-	tests/unit/base/test_fdio \
-	tests/unit/base/test_fds \
-	tests/unit/base/test_glob \
-	tests/unit/base/test_log \
-	tests/unit/base/test_loop \
-	tests/unit/base/test_mem \
-	tests/unit/base/test_metrics \
-	tests/unit/base/test_node \
-	tests/unit/base/test_parse \
-	tests/unit/base/test_purpose \
-	tests/unit/base/test_sock \
-	tests/unit/base/test_sock_message \
-	tests/unit/base/test_tenants \
-	tests/unit/base/test_utf8
+TEST_TARGETS += tests/unit/base/unit
 endif
+tests_unit_base_unit_SOURCES = \
+	tests/unit/base/test_address.c \
+	tests/unit/base/test_auto.c \
+	tests/unit/base/test_b64.c \
+	tests/unit/base/test_buf.c \
+	tests/unit/base/test_clock.c \
+	tests/unit/base/test_conf.c \
+	tests/unit/base/test_crypto.c \
+	tests/unit/base/test_err.c \
+	tests/unit/base/test_fdio.c \
+	tests/unit/base/test_fds.c \
+	tests/unit/base/test_glob.c \
+	tests/unit/base/test_log.c \
+	tests/unit/base/test_loop.c \
+	tests/unit/base/test_mem.c \
+	tests/unit/base/test_metrics.c \
+	tests/unit/base/test_node.c \
+	tests/unit/base/test_parse.c \
+	tests/unit/base/test_privsep.c \
+	tests/unit/base/test_purpose.c \
+	tests/unit/base/test_share.c \
+	tests/unit/base/test_sock.c \
+	tests/unit/base/test_sock_message.c \
+	tests/unit/base/test_tenants.c \
+	tests/unit/base/test_utf8.c
 
 FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_glob tests/fuzz/fuzz_sock
 FUZZ_TARGETS += tests/fuzz/fuzz_tenants tests/fuzz/fuzz_utf8

@@ -22,16 +22,15 @@ libbroker_a_SOURCES = \
 	common/broker/warm_pool.c common/broker/warm_pool.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/broker/test_warm_pool \
-	tests/unit/broker/test_child_io \
-	tests/unit/broker/test_housekeeper \
-	tests/unit/broker/test_network_probe \
-	tests/unit/broker/test_psandboxes \
-	tests/unit/broker/test_server
-tests_unit_broker_test_child_io_SOURCES = tests/unit/broker/test_child_io.c tests/fakes/fake_supervisor.c
-tests_unit_broker_test_server_SOURCES = tests/unit/broker/test_server.c \
-	tests/unit/broker/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
-tests_unit_broker_test_psandboxes_SOURCES = tests/unit/broker/test_psandboxes.c \
-	tests/unit/broker/broker_world.h tests/fakes/fake_supervisor.c $(FAKE_ENGINE)
+TEST_TARGETS += tests/unit/broker/unit
 endif
+tests_unit_broker_unit_SOURCES = \
+	$(FAKE_ENGINE) \
+	tests/fakes/fake_supervisor.c \
+	tests/unit/broker/broker_world.h \
+	tests/unit/broker/test_child_io.c \
+	tests/unit/broker/test_housekeeper.c \
+	tests/unit/broker/test_network_probe.c \
+	tests/unit/broker/test_psandboxes.c \
+	tests/unit/broker/test_server.c \
+	tests/unit/broker/test_warm_pool.c

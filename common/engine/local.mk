@@ -16,28 +16,24 @@ libengine_a_SOURCES = \
 	common/engine/frame.c common/engine/frame.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/engine/test_calls \
-	tests/unit/engine/test_cgroup \
-	tests/unit/engine/test_config \
-	tests/unit/engine/test_docker \
-	tests/unit/engine/test_entry \
-	tests/unit/engine/test_frame \
-	tests/unit/engine/test_runners \
-	tests/unit/engine/test_start \
-	tests/unit/engine/test_psandbox \
-	tests/unit/engine/test_warm
-FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h \
-	tests/fakes/engine_run.h
-tests_unit_engine_test_calls_SOURCES = tests/unit/engine/test_calls.c $(FAKE_ENGINE)
-tests_unit_engine_test_docker_SOURCES = tests/unit/engine/test_docker.c $(FAKE_ENGINE)
-tests_unit_engine_test_start_SOURCES = tests/unit/engine/test_start.c $(FAKE_ENGINE)
-tests_unit_engine_test_psandbox_SOURCES = tests/unit/engine/test_psandbox.c $(FAKE_ENGINE)
-tests_unit_engine_test_warm_SOURCES = tests/unit/engine/test_warm.c $(FAKE_ENGINE)
+TEST_TARGETS += tests/unit/engine/unit
 endif
+FAKE_ENGINE = tests/fakes/fake_engine.c tests/fakes/fake_engine.h tests/fakes/engine_rows.h tests/fakes/engine_run.h
+tests_unit_engine_unit_SOURCES = \
+	$(FAKE_ENGINE) \
+	tests/unit/engine/test_calls.c \
+	tests/unit/engine/test_cgroup.c \
+	tests/unit/engine/test_config.c \
+	tests/unit/engine/test_docker.c \
+	tests/unit/engine/test_entry.c \
+	tests/unit/engine/test_frame.c \
+	tests/unit/engine/test_psandbox.c \
+	tests/unit/engine/test_runners.c \
+	tests/unit/engine/test_start.c \
+	tests/unit/engine/test_warm.c
 
 # Against a real engine, when DOCKER_HOST (or the usual socket) answers; otherwise skipped.
-check_PROGRAMS += tests/engine/engine_live
+TEST_TARGETS += tests/engine/engine_live
 tests_engine_engine_live_SOURCES = tests/engine/engine_live.c tests/engine/live.h \
 	tests/engine/live_runs.c tests/engine/live_psandbox.c tests/engine/live_warm.c
 

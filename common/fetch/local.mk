@@ -10,14 +10,15 @@ libfetch_a_SOURCES = \
 	common/fetch/talks.c common/fetch/talks.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/fetch/test_fetch \
-	tests/unit/fetch/test_fetch_guard \
-	tests/unit/fetch/test_fetch_rebinding \
-	tests/unit/fetch/test_fetch_url
+TEST_TARGETS += tests/unit/fetch/unit
 endif
-
-EXTRA_DIST += tests/unit/fetch/fetch_server.h
+tests_unit_fetch_unit_SOURCES = \
+	tests/unit/fetch/fetch_server.h \
+	tests/unit/fetch/test_fetch.c \
+	tests/unit/fetch/test_fetch_guard.c \
+	tests/unit/fetch/test_fetch_rebinding.c \
+	tests/unit/fetch/test_fetch_url.c
+tests_unit_fetch_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=guard_check -Wl,--wrap=guard_ports
 
 FUZZ_TARGETS += tests/fuzz/fuzz_fetch_url
 tests_fuzz_fuzz_fetch_url_LDFLAGS = $(FUZZ_LINK)

@@ -4,12 +4,13 @@ libindex_a_SOURCES = \
 	common/index/proxy.c common/index/proxy.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/index/test_hosts \
-	tests/unit/index/test_names \
-	tests/unit/index/test_proxy \
-	tests/unit/index/test_request
+TEST_TARGETS += tests/unit/index/unit
 endif
+tests_unit_index_unit_SOURCES = \
+	tests/unit/index/test_hosts.c \
+	tests/unit/index/test_names.c \
+	tests/unit/index/test_proxy.c \
+	tests/unit/index/test_request.c
 
 FUZZ_TARGETS += \
 	tests/fuzz/fuzz_index_hosts \

@@ -11,8 +11,10 @@ libjobs_a_SOURCES = \
 	common/jobs/job_runs.c
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/jobs/test_files \
-	tests/unit/jobs/test_run_files \
-	tests/unit/jobs/test_uploads
+TEST_TARGETS += tests/unit/jobs/unit
 endif
+tests_unit_jobs_unit_SOURCES = \
+	tests/unit/jobs/test_files.c \
+	tests/unit/jobs/test_run_files.c \
+	tests/unit/jobs/test_uploads.c
+tests_unit_jobs_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatvfs

@@ -37,26 +37,21 @@ MCP_FAKES = \
 	tests/fakes/mcp_world.c tests/fakes/mcp_world.h $(ASK_FAKES)
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/mcp/test_elicitation \
-	tests/unit/mcp/test_era \
-	tests/unit/mcp/test_listen \
-	tests/unit/mcp/test_methods \
-	tests/unit/mcp/test_seal \
-	tests/unit/mcp/test_server \
-	tests/unit/mcp/test_session \
-	tests/unit/mcp/test_stream \
-	tests/unit/mcp/test_task \
-	tests/unit/mcp/test_client_channel
-tests_unit_mcp_test_elicitation_SOURCES = tests/unit/mcp/test_elicitation.c $(MCP_FAKES)
-tests_unit_mcp_test_listen_SOURCES = tests/unit/mcp/test_listen.c $(MCP_FAKES)
-tests_unit_mcp_test_methods_SOURCES = tests/unit/mcp/test_methods.c $(MCP_FAKES)
-tests_unit_mcp_test_session_SOURCES = tests/unit/mcp/test_session.c $(MCP_FAKES)
-tests_unit_mcp_test_session_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatat
-tests_unit_mcp_test_task_SOURCES = tests/unit/mcp/test_task.c $(MCP_FAKES)
-tests_unit_mcp_test_client_channel_SOURCES = tests/unit/mcp/test_client_channel.c $(MCP_FAKES)
-tests_unit_mcp_test_server_SOURCES = tests/unit/mcp/test_server.c $(ASK_FAKES)
+TEST_TARGETS += tests/unit/mcp/unit
 endif
+tests_unit_mcp_unit_SOURCES = \
+	$(MCP_FAKES) \
+	tests/unit/mcp/test_client_channel.c \
+	tests/unit/mcp/test_elicitation.c \
+	tests/unit/mcp/test_era.c \
+	tests/unit/mcp/test_listen.c \
+	tests/unit/mcp/test_methods.c \
+	tests/unit/mcp/test_seal.c \
+	tests/unit/mcp/test_server.c \
+	tests/unit/mcp/test_session.c \
+	tests/unit/mcp/test_stream.c \
+	tests/unit/mcp/test_task.c
+tests_unit_mcp_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatat
 
 FUZZ_TARGETS += \
 	tests/fuzz/fuzz_mcp \

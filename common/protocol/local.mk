@@ -14,11 +14,12 @@ libprotocol_a_SOURCES = \
 	common/protocol/wire.c common/protocol/wire.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/protocol/test_client \
-	tests/unit/protocol/test_run_body \
-	tests/unit/protocol/test_wire
+TEST_TARGETS += tests/unit/protocol/unit
 endif
+tests_unit_protocol_unit_SOURCES = \
+	tests/unit/protocol/test_client.c \
+	tests/unit/protocol/test_run_body.c \
+	tests/unit/protocol/test_wire.c
 
 FUZZ_TARGETS += tests/fuzz/fuzz_broker_head tests/fuzz/fuzz_run_body
 tests_fuzz_fuzz_broker_head_LDFLAGS = $(FUZZ_LINK)

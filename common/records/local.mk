@@ -9,11 +9,12 @@ librecords_a_SOURCES = \
 	common/records/run_record.c common/records/run_record.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/records/test_capture \
-	tests/unit/records/test_output \
-	tests/unit/records/test_run_record
+TEST_TARGETS += tests/unit/records/unit
 endif
+tests_unit_records_unit_SOURCES = \
+	tests/unit/records/test_capture.c \
+	tests/unit/records/test_output.c \
+	tests/unit/records/test_run_record.c
 
 FUZZ_TARGETS += tests/fuzz/fuzz_output
 tests_fuzz_fuzz_output_LDFLAGS = $(FUZZ_LINK)

@@ -4,8 +4,11 @@ librpc_a_SOURCES = \
 	common/rpc/rpc.c common/rpc/rpc.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/rpc/test_json tests/unit/rpc/test_rpc
+TEST_TARGETS += tests/unit/rpc/unit
 endif
+tests_unit_rpc_unit_SOURCES = \
+	tests/unit/rpc/test_json.c \
+	tests/unit/rpc/test_rpc.c
 
 FUZZ_TARGETS += tests/fuzz/fuzz_json
 tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)

@@ -41,41 +41,36 @@ common/sandbox/libhelpers_a-helpers.$(OBJEXT): runners/common/entry$(EXEEXT) \
 	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/sandbox/test_archive \
-	tests/unit/sandbox/test_backup \
-	tests/unit/sandbox/test_files \
-	tests/unit/sandbox/test_files_list \
-	tests/unit/sandbox/test_files_move \
-	tests/unit/sandbox/test_files_race \
-	tests/unit/sandbox/test_files_race_walk \
-	tests/unit/sandbox/test_files_walk \
-	tests/unit/sandbox/test_file_link \
-	tests/unit/sandbox/test_link \
-	tests/unit/sandbox/test_helpers \
-	tests/unit/sandbox/test_media \
-	tests/unit/sandbox/test_owner \
-	tests/unit/sandbox/test_quota \
-	tests/unit/sandbox/test_retention \
-	tests/unit/sandbox/test_sandbox \
-	tests/unit/sandbox/test_snapshot \
-	tests/unit/sandbox/test_stand_in \
-	tests/unit/sandbox/test_warm_dir \
-	tests/unit/sandbox/test_state \
-	tests/unit/sandbox/test_ticket \
-	tests/unit/sandbox/test_trim \
-	tests/unit/sandbox/test_trash \
-	tests/unit/sandbox/test_user_quota \
-	tests/unit/sandbox/test_upload
-# The same once more, on a kernel that seems to lack openat2.
-tests_unit_sandbox_test_files_race_walk_SOURCES = tests/unit/sandbox/test_files_race.c
-tests_unit_sandbox_test_files_race_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
-tests_unit_sandbox_test_files_walk_SOURCES = tests/unit/sandbox/test_files.c
-tests_unit_sandbox_test_files_walk_CPPFLAGS = $(AM_CPPFLAGS) -DTEST_NO_OPENAT2
-tests_unit_sandbox_test_trim_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatvfs
+TEST_TARGETS += tests/unit/sandbox/unit
 endif
-
-EXTRA_DIST += tests/unit/sandbox/sandbox_fixture.h
+tests_unit_sandbox_unit_SOURCES = \
+	tests/unit/sandbox/kernel.c \
+	tests/unit/sandbox/kernel.h \
+	tests/unit/sandbox/sandbox_fixture.h \
+	tests/unit/sandbox/test_archive.c \
+	tests/unit/sandbox/test_backup.c \
+	tests/unit/sandbox/test_file_link.c \
+	tests/unit/sandbox/test_files.c \
+	tests/unit/sandbox/test_files_list.c \
+	tests/unit/sandbox/test_files_move.c \
+	tests/unit/sandbox/test_files_race.c \
+	tests/unit/sandbox/test_helpers.c \
+	tests/unit/sandbox/test_link.c \
+	tests/unit/sandbox/test_media.c \
+	tests/unit/sandbox/test_owner.c \
+	tests/unit/sandbox/test_quota.c \
+	tests/unit/sandbox/test_retention.c \
+	tests/unit/sandbox/test_sandbox.c \
+	tests/unit/sandbox/test_snapshot.c \
+	tests/unit/sandbox/test_stand_in.c \
+	tests/unit/sandbox/test_state.c \
+	tests/unit/sandbox/test_ticket.c \
+	tests/unit/sandbox/test_trash.c \
+	tests/unit/sandbox/test_trim.c \
+	tests/unit/sandbox/test_upload.c \
+	tests/unit/sandbox/test_user_quota.c \
+	tests/unit/sandbox/test_warm_dir.c
+tests_unit_sandbox_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fstatvfs
 
 FUZZ_TARGETS += tests/fuzz/fuzz_archive
 tests_fuzz_fuzz_archive_LDFLAGS = $(FUZZ_LINK)

@@ -13,15 +13,15 @@ libscheduler_a_SOURCES = \
 	common/scheduler/tenant_books.c common/scheduler/tenant_books.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/scheduler/test_admission \
-	tests/unit/scheduler/test_children \
-	tests/unit/scheduler/test_job_limits \
-	tests/unit/scheduler/test_pool \
-	tests/unit/scheduler/test_pool_settings \
-	tests/unit/scheduler/test_pool_sim \
-	tests/unit/scheduler/test_run_queue \
-	tests/unit/scheduler/test_tenant_books
+TEST_TARGETS += tests/unit/scheduler/unit
 endif
-
-EXTRA_DIST += tests/unit/scheduler/pool_world.h
+tests_unit_scheduler_unit_SOURCES = \
+	tests/unit/scheduler/pool_world.h \
+	tests/unit/scheduler/test_admission.c \
+	tests/unit/scheduler/test_children.c \
+	tests/unit/scheduler/test_job_limits.c \
+	tests/unit/scheduler/test_pool.c \
+	tests/unit/scheduler/test_pool_settings.c \
+	tests/unit/scheduler/test_pool_sim.c \
+	tests/unit/scheduler/test_run_queue.c \
+	tests/unit/scheduler/test_tenant_books.c

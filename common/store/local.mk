@@ -13,10 +13,11 @@ libstore_a_SOURCES = \
 	common/store/store.c common/store/store.h common/store/store_settings.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/store/test_manifest \
-	tests/unit/store/test_store
+TEST_TARGETS += tests/unit/store/unit
 endif
+tests_unit_store_unit_SOURCES = \
+	tests/unit/store/test_manifest.c \
+	tests/unit/store/test_store.c
 
 EXTRA_DIST += common/store/README.md
 

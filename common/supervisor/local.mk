@@ -24,14 +24,14 @@ libsupervisor_a_SOURCES = \
 	common/supervisor/waiters.c common/supervisor/waiters.h
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/supervisor/test_psandbox \
-	tests/unit/supervisor/test_supervisor \
-	tests/unit/supervisor/test_waiters
-FAKE_CONTAINER = tests/fakes/fake_container.c tests/fakes/fake_container.h tests/unit/supervisor/supervisor_world.h
-tests_unit_supervisor_test_waiters_SOURCES = tests/unit/supervisor/test_waiters.c $(FAKE_CONTAINER)
-tests_unit_supervisor_test_psandbox_SOURCES = tests/unit/supervisor/test_psandbox.c \
-	tests/fakes/fake_psandbox.c tests/fakes/fake_psandbox.h
-tests_unit_supervisor_test_psandbox_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=snapshot_take
-tests_unit_supervisor_test_supervisor_SOURCES = tests/unit/supervisor/test_supervisor.c $(FAKE_CONTAINER)
+TEST_TARGETS += tests/unit/supervisor/unit
 endif
+FAKE_CONTAINER = tests/fakes/fake_container.c tests/fakes/fake_container.h tests/unit/supervisor/supervisor_world.h
+tests_unit_supervisor_unit_SOURCES = \
+	$(FAKE_CONTAINER) \
+	tests/fakes/fake_psandbox.c \
+	tests/fakes/fake_psandbox.h \
+	tests/unit/supervisor/test_psandbox.c \
+	tests/unit/supervisor/test_supervisor.c \
+	tests/unit/supervisor/test_waiters.c
+tests_unit_supervisor_unit_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=snapshot_take

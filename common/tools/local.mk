@@ -79,46 +79,32 @@ EXTRA_DIST += $(TOOLS_TEXTS)
 common/tools/libschemas_a-schemas.$(OBJEXT): $(TOOLS_TEXTS)
 
 if HAVE_CMOCKA
-check_PROGRAMS += \
-	tests/unit/tools/test_archives \
-	tests/unit/tools/test_args \
-	tests/unit/tools/test_files \
-	tests/unit/tools/test_links \
-	tests/unit/tools/test_list \
-	tests/unit/tools/test_local \
-	tests/unit/tools/test_picture \
-	tests/unit/tools/test_prompts \
-	tests/unit/tools/test_resources \
-	tests/unit/tools/test_run_code \
-	tests/unit/tools/test_routes \
-	tests/unit/tools/test_runs \
-	tests/unit/tools/test_client \
-	tests/unit/tools/test_upload_file \
-	tests/unit/tools/test_profile_psandboxes \
-	tests/unit/tools/test_profile_names \
-	tests/unit/tools/test_profile_runner \
-	tests/unit/tools/test_profile_session \
-	tests/unit/tools/test_uri \
-	tests/unit/tools/test_imports \
-	tests/unit/tools/test_words
-tests_unit_tools_test_archives_SOURCES = tests/unit/tools/test_archives.c $(TOOLS_FAKES)
-tests_unit_tools_test_args_SOURCES = tests/unit/tools/test_args.c \
-	tests/fakes/schema.c tests/fakes/schema.h
-tests_unit_tools_test_files_SOURCES = tests/unit/tools/test_files.c $(TOOLS_FAKES)
-tests_unit_tools_test_links_SOURCES = tests/unit/tools/test_links.c $(TOOLS_FAKES)
-tests_unit_tools_test_list_SOURCES = tests/unit/tools/test_list.c $(TOOLS_FAKES)
-tests_unit_tools_test_profile_psandboxes_SOURCES = tests/unit/tools/test_profile_psandboxes.c $(TOOLS_FAKES)
-tests_unit_tools_test_profile_session_SOURCES = tests/unit/tools/test_profile_session.c $(TOOLS_FAKES)
-tests_unit_tools_test_profile_runner_SOURCES = tests/unit/tools/test_profile_runner.c $(TOOLS_FAKES) $(ASK_FAKES)
-tests_unit_tools_test_prompts_SOURCES = tests/unit/tools/test_prompts.c $(TOOLS_FAKES)
-tests_unit_tools_test_resources_SOURCES = tests/unit/tools/test_resources.c $(TOOLS_FAKES)
-tests_unit_tools_test_run_code_SOURCES = tests/unit/tools/test_run_code.c $(TOOLS_FAKES)
-tests_unit_tools_test_routes_SOURCES = tests/unit/tools/test_routes.c $(TOOLS_FAKES) $(ASK_FAKES)
-tests_unit_tools_test_runs_SOURCES = tests/unit/tools/test_runs.c $(TOOLS_FAKES)
-tests_unit_tools_test_client_SOURCES = tests/unit/tools/test_client.c $(TOOLS_FAKES)
-tests_unit_tools_test_words_SOURCES = tests/unit/tools/test_words.c $(TOOLS_FAKES)
-tests_unit_tools_test_upload_file_SOURCES = tests/unit/tools/test_upload_file.c $(TOOLS_FAKES)
+TEST_TARGETS += tests/unit/tools/unit
 endif
+tests_unit_tools_unit_SOURCES = \
+	$(ASK_FAKES) \
+	$(TOOLS_FAKES) \
+	tests/unit/tools/test_archives.c \
+	tests/unit/tools/test_args.c \
+	tests/unit/tools/test_client.c \
+	tests/unit/tools/test_files.c \
+	tests/unit/tools/test_imports.c \
+	tests/unit/tools/test_links.c \
+	tests/unit/tools/test_list.c \
+	tests/unit/tools/test_local.c \
+	tests/unit/tools/test_picture.c \
+	tests/unit/tools/test_profile_names.c \
+	tests/unit/tools/test_profile_psandboxes.c \
+	tests/unit/tools/test_profile_runner.c \
+	tests/unit/tools/test_profile_session.c \
+	tests/unit/tools/test_prompts.c \
+	tests/unit/tools/test_resources.c \
+	tests/unit/tools/test_routes.c \
+	tests/unit/tools/test_run_code.c \
+	tests/unit/tools/test_runs.c \
+	tests/unit/tools/test_upload_file.c \
+	tests/unit/tools/test_uri.c \
+	tests/unit/tools/test_words.c
 
 FUZZ_TARGETS += tests/fuzz/fuzz_tool_args
 tests_fuzz_fuzz_tool_args_SOURCES = tests/fuzz/fuzz_tool_args.c $(TOOLS_FAKES)

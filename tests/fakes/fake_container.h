@@ -1,8 +1,8 @@
 /*
  * A container engine in this process's memory, for tests of what stands above struct engine. It
- * takes docker_engine_new's place at the link. Its programs are lists of words, one per line:
- *   out TEXT, err TEXT   print a line        raw TEXT   print without its end
- *   bytes HEX            print bytes         flood N    print N KiB of lines
+ * takes docker_engine_new's place at the link, as fake_psandbox.h does: the last reset counts. Its
+ * programs are lists of words, one per line: out TEXT, err TEXT   print a line        raw TEXT
+ * print without its end bytes HEX            print bytes         flood N    print N KiB of lines
  *   sleep MS   exit N    file NAME           stdin      print what came in
  *   load                 libraries that it needs are loaded, and it is held
  *   load forever         that does not end
@@ -35,5 +35,6 @@ struct fake_container {
 };
 
 extern struct fake_container *fake_container;
+extern struct engine *(*fake_container_new)(void);
 
 void fake_container_reset(void);

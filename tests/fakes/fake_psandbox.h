@@ -1,6 +1,6 @@
 /*
  * The container of a persistent sandbox, in this process's memory, for tests of what is above
- * struct engine. It takes docker_engine_new's place at the link. Its commands are real processes of
+ * struct engine, made by fake_container.c. Its commands are real processes of
  * this machine, in the sandbox's directory; its interpreter knows these cells: print TEXT   print a
  * line            exit N   ends with that code die          the interpreter ends    hang nothing,
  * until it is killed fade         done, and then the interpreter ends babble       nonsense on the

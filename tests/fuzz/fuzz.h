@@ -4,6 +4,7 @@
 
 #include "common/base/err.h"
 #include "common/base/utf8.h"
+#include "tests/fuzz/replay.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +19,24 @@
         }                                                                                          \
     } while (0)
 
+#ifdef WITH_FUZZER
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+#else
+/* One program replays the seeds of all targets: each is a group of it. */
+static int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+__attribute__((constructor)) static void fuzz_add_target(void)
+{
+    static const struct replay_target target = {LLVMFuzzerTestOneInput};
+    static struct unit_group group = {.name = __BASE_FILE__,
+                                      .n_tests = 1,
+                                      .test_name = replay_name,
+                                      .passes = replay_passes,
+                                      .tests = &target};
+
+    unit_add_group(&group);
+}
+#endif
 
 /* Every failure must say something, on one line, that can be sent to a client. */
 static inline void promise_error(const struct err *e)

@@ -35,3 +35,18 @@ build_with_sanitizers() {
     make_all all
     make_all check-programs tests/e2e/sandcgi-other-version tests/conformance/sandcgi-conformance
 }
+
+# unit_tests [NAME…]: all of make check, or the tests, and scripts, whose names have these words.
+unit_tests() {
+    local name program
+    (($#)) || exec make -C "$build" -j "$(nproc)" -k check
+    for name; do
+        if [[ $name == tests/*.* ]]; then
+            make -C "$build" -j "$(nproc)" check TESTS="$name"
+            continue
+        fi
+        for program in "$build"/tests/unit/*/unit "$build/tests/fuzz/replay"; do
+            ! "$program" --list | grep -qF -- "$name" || "$program" "$name"
+        done
+    done
+}

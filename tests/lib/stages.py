@@ -30,11 +30,7 @@ class Stage:
 
 def shell(*lines):
     """A command of the functions in the shell scripts beside this file."""
-    return ["bash", "-euo", "pipefail", "-c", "\n".join([f'top="{TOP}"', f'for part in report packages build engine node; do . "{TOP}/tests/lib/$part.sh"; done', *lines]), "tests"]
-
-
-def make(*targets, jobs=2):
-    return ["make", "-C", BUILD, "-j", str(jobs), *targets]
+    return ["bash", "-euo", "pipefail", "-c", "\n".join([f'top="{TOP}" build="{BUILD}"', f'for part in report packages build engine node; do . "{TOP}/tests/lib/$part.sh"; done', *lines]), "tests"]
 
 
 def python(path, *arguments):
@@ -43,15 +39,15 @@ def python(path, *arguments):
 
 STAGES = (
     Stage("packages", shell("(($#)) || set -- build server browser rest", 'packages_ensure "$@"'), core=["build", "server", "browser"], tests=False),
-    Stage("build", shell(f'build="{BUILD}"', "build_with_sanitizers"), needs=("packages",), cores=2, core=[], tests=False),
+    Stage("build", shell("build_with_sanitizers"), needs=("packages",), cores=2, core=[], tests=False),
     Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
     Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
-    Stage("unit", make("check"), needs=("build",), cores=1, core=[]),
+    Stage("unit", shell('unit_tests "$@"'), needs=("build",), core=[], words=""),
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),
-    Stage("distcheck", make("distcheck", "DISTCHECK_CONFIGURE_FLAGS=--enable-werror", jobs=1), needs=("build",), whole="make distcheck"),
+    Stage("distcheck", ["make", "-C", BUILD, "distcheck", "DISTCHECK_CONFIGURE_FLAGS=--enable-werror"], needs=("build",), whole="make distcheck"),
     Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
     Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", again=True),
     Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),

@@ -1,5 +1,5 @@
-/* What unit tests share: cmocka with what it needs before it, a folder of one's own, a count of
- * open descriptors. */
+/* What unit tests share: cmocka with what it needs before it, how a file's tests get into its
+ * folder's program, a folder of one's own, a count of open descriptors. */
 #pragma once
 
 #include <setjmp.h>
@@ -12,15 +12,56 @@
 #include "common/base/auto.h"
 #include "common/base/err.h"
 #include "common/base/fdio.h"
+#include "tests/unit/group.h"
 
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define RUN_TESTS(tests) cmocka_run_group_tests_name(__FILE__, tests, NULL, NULL)
+static inline const char *unit_test_name(const struct unit_group *g, size_t i)
+{
+    return ((const struct CMUnitTest *)g->tests)[i].name;
+}
+
+static inline bool unit_test_passes(const struct unit_group *g, size_t i, bool first, bool last)
+{
+    return _cmocka_run_group_tests(g->name, (const struct CMUnitTest *)g->tests + i, 1,
+                                   first ? g->setup : NULL, last ? g->teardown : NULL) == 0;
+}
+
+#define UNIT_PASTE_(a, b) a##b
+#define UNIT_PASTE(a, b)  UNIT_PASTE_(a, b)
+
+/* Tests that share a set-up, which runs once; group_name: what --list calls their file. */
+#define UNIT_TESTS_NAMED(group_name, all, group_setup, group_teardown)                             \
+    __attribute__((constructor)) static void UNIT_PASTE(unit_add_, __LINE__)(void)                 \
+    {                                                                                              \
+        static struct unit_group group = {.name = (group_name),                                    \
+                                          .n_tests = ARRAY_LEN(all),                               \
+                                          .test_name = unit_test_name,                             \
+                                          .passes = unit_test_passes,                              \
+                                          .tests = (all),                                          \
+                                          .setup = (group_setup),                                  \
+                                          .teardown = (group_teardown)};                           \
+        unit_add_group(&group);                                                                    \
+    }
+
+#define UNIT_TESTS_IN(all, group_setup, group_teardown)                                            \
+    UNIT_TESTS_NAMED(__FILE__, all, group_setup, group_teardown)
+
+/* The tests of a source file: an array of struct CMUnitTest. */
+#define UNIT_TESTS(all) UNIT_TESTS_IN(all, NULL, NULL)
+
+/* As the product's processes are: a set-up of a group. */
+static inline int unit_ignore_sigpipe(void **state)
+{
+    (void)state;
+    return sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+}
 
 /* A call that must fail with that kind, and say why. */
 #define assert_fails(call, expected, e)                                                            \

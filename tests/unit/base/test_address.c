@@ -108,14 +108,10 @@ static void a_translated_address_is_known(void **state)
     assert_false(address_is_translated((const struct sockaddr *)&v4, sizeof v4));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_address_is_of_its_kind),
-        cmocka_unit_test(what_is_no_ip_is_refused),
-        cmocka_unit_test(an_address_cut_short_is_refused),
-        cmocka_unit_test(a_translated_address_is_known),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_address_is_of_its_kind),
+    cmocka_unit_test(what_is_no_ip_is_refused),
+    cmocka_unit_test(an_address_cut_short_is_refused),
+    cmocka_unit_test(a_translated_address_is_known),
+};
+UNIT_TESTS(tests)

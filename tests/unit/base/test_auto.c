@@ -63,13 +63,10 @@ static void closing_keeps_errno(void **state)
     assert_int_equal(errno, ENOTDIR);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_descriptor_closes_at_the_end_of_its_scope),
-        cmocka_unit_test(a_taken_descriptor_stays_open),
-        cmocka_unit_test(a_taken_pointer_is_not_freed),
-        cmocka_unit_test(closing_keeps_errno),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_descriptor_closes_at_the_end_of_its_scope),
+    cmocka_unit_test(a_taken_descriptor_stays_open),
+    cmocka_unit_test(a_taken_pointer_is_not_freed),
+    cmocka_unit_test(closing_keeps_errno),
+};
+UNIT_TESTS(tests)

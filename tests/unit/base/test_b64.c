@@ -96,14 +96,11 @@ static void output_is_appended_and_bounded(void **state)
     assert_false(buf_ok(&small));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_published_vectors_go_both_ways),
-        cmocka_unit_test(what_is_not_strict_is_refused),
-        cmocka_unit_test(every_single_byte_has_exactly_one_spelling),
-        cmocka_unit_test(all_lengths_survive_the_way_there_and_back),
-        cmocka_unit_test(output_is_appended_and_bounded),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_published_vectors_go_both_ways),
+    cmocka_unit_test(what_is_not_strict_is_refused),
+    cmocka_unit_test(every_single_byte_has_exactly_one_spelling),
+    cmocka_unit_test(all_lengths_survive_the_way_there_and_back),
+    cmocka_unit_test(output_is_appended_and_bounded),
+};
+UNIT_TESTS(tests)

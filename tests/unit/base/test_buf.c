@@ -134,19 +134,16 @@ static void taking_hands_over_and_leaves_an_empty_buffer(void **state)
     buf_clear(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_buffer_reads_as_the_empty_string),
-        cmocka_unit_test(appends_follow_one_another_and_end_with_a_nul),
-        cmocka_unit_test(exactly_max_fits_and_one_more_poisons),
-        cmocka_unit_test(a_poisoned_buffer_ignores_appends_until_it_is_reset),
-        cmocka_unit_test(adding_nothing_is_allowed_at_max),
-        cmocka_unit_test(formatted_text_over_max_is_not_added_in_part),
-        cmocka_unit_test(lengths_near_the_end_of_size_t_poison),
-        cmocka_unit_test(reserved_room_becomes_content_with_grew),
-        cmocka_unit_test(dropping_the_front_moves_the_rest),
-        cmocka_unit_test(taking_hands_over_and_leaves_an_empty_buffer),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(an_empty_buffer_reads_as_the_empty_string),
+    cmocka_unit_test(appends_follow_one_another_and_end_with_a_nul),
+    cmocka_unit_test(exactly_max_fits_and_one_more_poisons),
+    cmocka_unit_test(a_poisoned_buffer_ignores_appends_until_it_is_reset),
+    cmocka_unit_test(adding_nothing_is_allowed_at_max),
+    cmocka_unit_test(formatted_text_over_max_is_not_added_in_part),
+    cmocka_unit_test(lengths_near_the_end_of_size_t_poison),
+    cmocka_unit_test(reserved_room_becomes_content_with_grew),
+    cmocka_unit_test(dropping_the_front_moves_the_rest),
+    cmocka_unit_test(taking_hands_over_and_leaves_an_empty_buffer),
+};
+UNIT_TESTS(tests)

@@ -65,15 +65,12 @@ static void the_earlier_of_two_is_the_minimum(void **state)
     assert_true(deadline_min(DEADLINE_NEVER, DEADLINE_NEVER).at_ms < 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_monotonic_clock_never_goes_back),
-        cmocka_unit_test(never_does_not_pass_and_polls_without_end),
-        cmocka_unit_test(a_deadline_passes_when_its_time_has_come),
-        cmocka_unit_test(a_negative_time_from_now_is_past_and_not_never),
-        cmocka_unit_test(far_deadlines_are_clamped_and_do_not_overflow),
-        cmocka_unit_test(the_earlier_of_two_is_the_minimum),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_monotonic_clock_never_goes_back),
+    cmocka_unit_test(never_does_not_pass_and_polls_without_end),
+    cmocka_unit_test(a_deadline_passes_when_its_time_has_come),
+    cmocka_unit_test(a_negative_time_from_now_is_past_and_not_never),
+    cmocka_unit_test(far_deadlines_are_clamped_and_do_not_overflow),
+    cmocka_unit_test(the_earlier_of_two_is_the_minimum),
+};
+UNIT_TESTS(tests)

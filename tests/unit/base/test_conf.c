@@ -299,22 +299,19 @@ static void roff_sees_no_command_in_a_text(void **state)
     assert_contains(buf_str(&out), "Default: \\&.5\\e\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_a_file_the_defaults_hold, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_file_sets_values_of_every_type, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_environment_wins_over_the_file, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_empty_value_empties_a_string_and_resets_the_rest, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(every_mistake_is_named_with_line_key_and_what_is_allowed,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_secret_is_never_shown, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_file_that_is_missing_binary_or_huge_is_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(values_print_as_text_that_reads_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_table_prints_for_readers, setup, teardown),
-        cmocka_unit_test(roff_sees_no_command_in_a_text),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(without_a_file_the_defaults_hold, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_file_sets_values_of_every_type, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_environment_wins_over_the_file, setup, teardown),
+    cmocka_unit_test_setup_teardown(an_empty_value_empties_a_string_and_resets_the_rest, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(every_mistake_is_named_with_line_key_and_what_is_allowed, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_secret_is_never_shown, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_file_that_is_missing_binary_or_huge_is_refused, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(values_print_as_text_that_reads_back, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_table_prints_for_readers, setup, teardown),
+    cmocka_unit_test(roff_sees_no_command_in_a_text),
+};
+UNIT_TESTS(tests)

@@ -92,16 +92,13 @@ static void random_hex_has_two_digits_a_byte(void **state)
     assert_string_equal(none, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_gives_the_published_digests),
-        cmocka_unit_test(hmac_is_over_length_and_content_of_each_part),
-        cmocka_unit_test(lists_that_join_to_the_same_text_differ),
-        cmocka_unit_test(the_key_changes_the_result_and_may_be_empty),
-        cmocka_unit_test(equal_means_same_length_and_content),
-        cmocka_unit_test(random_bytes_do_not_repeat),
-        cmocka_unit_test(random_hex_has_two_digits_a_byte),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sha256_gives_the_published_digests),
+    cmocka_unit_test(hmac_is_over_length_and_content_of_each_part),
+    cmocka_unit_test(lists_that_join_to_the_same_text_differ),
+    cmocka_unit_test(the_key_changes_the_result_and_may_be_empty),
+    cmocka_unit_test(equal_means_same_length_and_content),
+    cmocka_unit_test(random_bytes_do_not_repeat),
+    cmocka_unit_test(random_hex_has_two_digits_a_byte),
+};
+UNIT_TESTS(tests)

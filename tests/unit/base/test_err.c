@@ -121,19 +121,16 @@ static void kinds_have_names_that_read_back(void **state)
     assert_int_equal(err_kind_parse(""), ERR_INTERNAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(setting_returns_minus_one_and_keeps_kind_and_text),
-        cmocka_unit_test(wrapping_puts_context_in_front_and_keeps_the_kind),
-        cmocka_unit_test(errno_text_follows_the_message_and_errno_survives),
-        cmocka_unit_test(the_errno_is_kept_until_another_error_is_set),
-        cmocka_unit_test(the_reason_is_kept_when_a_long_name_is_cut),
-        cmocka_unit_test(a_long_text_is_cut_between_characters),
-        cmocka_unit_test(text_from_outside_cannot_break_the_line_or_the_encoding),
-        cmocka_unit_test(arguments_may_point_into_the_error_itself),
-        cmocka_unit_test(the_error_may_be_ignored),
-        cmocka_unit_test(kinds_have_names_that_read_back),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(setting_returns_minus_one_and_keeps_kind_and_text),
+    cmocka_unit_test(wrapping_puts_context_in_front_and_keeps_the_kind),
+    cmocka_unit_test(errno_text_follows_the_message_and_errno_survives),
+    cmocka_unit_test(the_errno_is_kept_until_another_error_is_set),
+    cmocka_unit_test(the_reason_is_kept_when_a_long_name_is_cut),
+    cmocka_unit_test(a_long_text_is_cut_between_characters),
+    cmocka_unit_test(text_from_outside_cannot_break_the_line_or_the_encoding),
+    cmocka_unit_test(arguments_may_point_into_the_error_itself),
+    cmocka_unit_test(the_error_may_be_ignored),
+    cmocka_unit_test(kinds_have_names_that_read_back),
+};
+UNIT_TESTS(tests)

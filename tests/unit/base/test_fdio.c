@@ -151,16 +151,13 @@ static void nothing_stays_open(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_is_written_reads_back),
-        CASE(non_blocking_descriptors_are_waited_for),
-        CASE(reading_to_the_end_accepts_exactly_max_and_no_more),
-        CASE(a_closed_peer_is_an_error_and_no_signal),
-        CASE(reading_names_the_file_and_tells_missing_from_refused),
-        CASE(closed_standard_descriptors_are_filled),
-        CASE(nothing_stays_open),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(what_is_written_reads_back),
+    CASE(non_blocking_descriptors_are_waited_for),
+    CASE(reading_to_the_end_accepts_exactly_max_and_no_more),
+    CASE(a_closed_peer_is_an_error_and_no_signal),
+    CASE(reading_names_the_file_and_tells_missing_from_refused),
+    CASE(closed_standard_descriptors_are_filled),
+    CASE(nothing_stays_open),
+};
+UNIT_TESTS(tests)

@@ -66,12 +66,9 @@ static void they_move_as_far_as_there_is_room(void **state)
     assert_false(is_open(fd[0]) || is_open(fd[1]));
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_no_room_is_closed),
-        cmocka_unit_test(they_are_taken_in_their_order),
-        cmocka_unit_test(they_move_as_far_as_there_is_room),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_has_no_room_is_closed),
+    cmocka_unit_test(they_are_taken_in_their_order),
+    cmocka_unit_test(they_move_as_far_as_there_is_room),
+};
+UNIT_TESTS(tests)

@@ -175,14 +175,10 @@ static void no_pattern_takes_long(void **state)
     assert_false(match(pattern, name));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_construct_matches_what_it_says),
-        cmocka_unit_test(what_is_no_pattern_is_refused_naming_the_field),
-        cmocka_unit_test(fast_and_slow_agree),
-        cmocka_unit_test(no_pattern_takes_long),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_construct_matches_what_it_says),
+    cmocka_unit_test(what_is_no_pattern_is_refused_naming_the_field),
+    cmocka_unit_test(fast_and_slow_agree),
+    cmocka_unit_test(no_pattern_takes_long),
+};
+UNIT_TESTS(tests)

@@ -250,22 +250,17 @@ static void a_trace_goes_on_with_a_span_of_ours(void **state)
     log_forget();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_line_says_level_role_and_text, setup, teardown),
-        cmocka_unit_test_setup_teardown(levels_below_the_limit_are_silent, setup, teardown),
-        cmocka_unit_test_setup_teardown(text_from_outside_cannot_forge_lines_or_steer_a_terminal,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_long_line_is_cut_at_2_kib_and_says_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(fields_and_notes_follow_the_text, setup, teardown),
-        cmocka_unit_test_setup_teardown(logging_keeps_errno_and_writes_one_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_json_line_is_an_object_whatever_it_holds, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(lines_bear_the_time_but_not_under_journald, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_log_that_was_renamed_is_made_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_trace_goes_on_with_a_span_of_ours, setup, teardown),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_line_says_level_role_and_text, setup, teardown),
+    cmocka_unit_test_setup_teardown(levels_below_the_limit_are_silent, setup, teardown),
+    cmocka_unit_test_setup_teardown(text_from_outside_cannot_forge_lines_or_steer_a_terminal, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_long_line_is_cut_at_2_kib_and_says_so, setup, teardown),
+    cmocka_unit_test_setup_teardown(fields_and_notes_follow_the_text, setup, teardown),
+    cmocka_unit_test_setup_teardown(logging_keeps_errno_and_writes_one_line, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_json_line_is_an_object_whatever_it_holds, setup, teardown),
+    cmocka_unit_test_setup_teardown(lines_bear_the_time_but_not_under_journald, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_log_that_was_renamed_is_made_anew, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_trace_goes_on_with_a_span_of_ours, setup, teardown),
+};
+UNIT_TESTS(tests)

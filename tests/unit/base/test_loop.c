@@ -190,18 +190,15 @@ static void a_descriptor_that_cannot_be_watched_is_an_error(void **state)
     loop_remove(&w->loop, &watch); /* no harm */
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(handlers_of_ready_descriptors_are_called_with_their_item),
-        CASE(a_wait_ends_at_its_deadline),
-        CASE(a_watch_removed_by_another_handler_of_the_batch_is_not_called),
-        CASE(one_event_at_a_time_is_dispatched_on_request),
-        CASE(a_handler_may_dispatch_the_rest_of_the_batch),
-        CASE(other_events_can_be_asked_for),
-        CASE(the_loops_own_descriptor_tells_that_something_is_due),
-        CASE(a_descriptor_that_cannot_be_watched_is_an_error),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(handlers_of_ready_descriptors_are_called_with_their_item),
+    CASE(a_wait_ends_at_its_deadline),
+    CASE(a_watch_removed_by_another_handler_of_the_batch_is_not_called),
+    CASE(one_event_at_a_time_is_dispatched_on_request),
+    CASE(a_handler_may_dispatch_the_rest_of_the_batch),
+    CASE(other_events_can_be_asked_for),
+    CASE(the_loops_own_descriptor_tells_that_something_is_due),
+    CASE(a_descriptor_that_cannot_be_watched_is_an_error),
+};
+UNIT_TESTS(tests)

@@ -82,14 +82,11 @@ static void a_size_that_overflows_ends_the_process_with_70(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(new_memory_is_zeroed),
-        cmocka_unit_test(a_size_of_zero_still_gives_memory),
-        cmocka_unit_test(copies_are_the_callers_own),
-        cmocka_unit_test(resizing_keeps_the_content),
-        cmocka_unit_test(a_size_that_overflows_ends_the_process_with_70),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(new_memory_is_zeroed),
+    cmocka_unit_test(a_size_of_zero_still_gives_memory),
+    cmocka_unit_test(copies_are_the_callers_own),
+    cmocka_unit_test(resizing_keeps_the_content),
+    cmocka_unit_test(a_size_that_overflows_ends_the_process_with_70),
+};
+UNIT_TESTS(tests)

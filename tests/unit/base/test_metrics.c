@@ -12,8 +12,7 @@
 
 #define TEXT_MAX (1 << 20)
 #define STARTED  1700000000
-
-static const char *program; /* this one */
+#define FOLLOW   "metrics-follow" /* this program, started anew */
 
 static void written(struct buf *out)
 {
@@ -100,13 +99,12 @@ static void labels_are_bounded_in_number_and_form(void **state)
 /* Whether a program that is started with this memory reads there when the server was started. */
 static bool next_program_goes_on(int memory)
 {
-    char text[16];
     int status;
 
-    snprintf(text, sizeof text, "%d", memory);
     pid_t pid = fork();
     if (pid == 0) {
-        execl(program, program, text, (char *)NULL);
+        if (dup2(memory, STDIN_FILENO) >= 0)
+            execl("/proc/self/exe", "unit", FOLLOW, (char *)NULL);
         _exit(2);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -131,27 +129,18 @@ static void numbers_outlive_the_program(void **state)
     assert_int_equal(metrics_fd(), -1);
 }
 
-/* fd: the memory of the program before. */
-static int follow(const char *fd)
+static int follow(void)
 {
-    uint64_t number;
-
-    if (parse_u64(fd, 0, INT32_MAX, &number) < 0)
-        return 2;
-    metrics_open((int)number);
+    metrics_open(STDIN_FILENO);
     return metrics_get(METRIC_STARTED) == STARTED ? 0 : 1;
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        return follow(argv[1]);
-    program = argv[0];
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_counted_before_the_memory_is_there),
-        cmocka_unit_test_setup(what_children_count_is_added_up, setup),
-        cmocka_unit_test_setup(labels_are_bounded_in_number_and_form, setup),
-        cmocka_unit_test_setup(numbers_outlive_the_program, setup),
-    };
-    return RUN_TESTS(tests);
-}
+UNIT_COMMAND(FOLLOW, follow)
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(nothing_is_counted_before_the_memory_is_there),
+    cmocka_unit_test_setup(what_children_count_is_added_up, setup),
+    cmocka_unit_test_setup(labels_are_bounded_in_number_and_form, setup),
+    cmocka_unit_test_setup(numbers_outlive_the_program, setup),
+};
+UNIT_TESTS(tests)

@@ -63,14 +63,10 @@ static void foreign_texts_name_no_node(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(names_are_short_and_plain, teardown),
-        cmocka_unit_test_teardown(one_machine_leaves_ids_as_they_are, teardown),
-        cmocka_unit_test_teardown(ids_name_their_node, teardown),
-        cmocka_unit_test_teardown(foreign_texts_name_no_node, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_teardown(names_are_short_and_plain, teardown),
+    cmocka_unit_test_teardown(one_machine_leaves_ids_as_they_are, teardown),
+    cmocka_unit_test_teardown(ids_name_their_node, teardown),
+    cmocka_unit_test_teardown(foreign_texts_name_no_node, teardown),
+};
+UNIT_TESTS(tests)

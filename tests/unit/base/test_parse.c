@@ -209,19 +209,16 @@ static void a_share_is_a_size_or_a_percentage(void **state)
     assert_true(bytes == 2048 && percent == 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_numbers_are_digits_only),
-        cmocka_unit_test(whole_numbers_keep_to_the_callers_range),
-        cmocka_unit_test(sizes_are_powers_of_1024),
-        cmocka_unit_test(durations_become_milliseconds),
-        cmocka_unit_test(decimals_become_thousandths),
-        cmocka_unit_test(days_and_moments_are_unix_seconds),
-        cmocka_unit_test(modes_are_octal),
-        cmocka_unit_test(truth_has_eight_spellings),
-        cmocka_unit_test(percent_stands_for_a_byte),
-        cmocka_unit_test(a_share_is_a_size_or_a_percentage),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(whole_numbers_are_digits_only),
+    cmocka_unit_test(whole_numbers_keep_to_the_callers_range),
+    cmocka_unit_test(sizes_are_powers_of_1024),
+    cmocka_unit_test(durations_become_milliseconds),
+    cmocka_unit_test(decimals_become_thousandths),
+    cmocka_unit_test(days_and_moments_are_unix_seconds),
+    cmocka_unit_test(modes_are_octal),
+    cmocka_unit_test(truth_has_eight_spellings),
+    cmocka_unit_test(percent_stands_for_a_byte),
+    cmocka_unit_test(a_share_is_a_size_or_a_percentage),
+};
+UNIT_TESTS(tests)

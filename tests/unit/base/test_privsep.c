@@ -151,18 +151,24 @@ static void a_process_whose_parent_has_gone_ends(void **state)
 
 extern char **environ;
 
-static int started(const char *command)
+static int wait_started(void)
+{
+    return pause();
+}
+
+static int say_started(void)
 {
     struct err e = ERR_INIT;
     struct sigaction pipe_action;
 
-    if (strcmp(command, "wait") == 0)
-        pause();
     sigaction(SIGPIPE, NULL, &pipe_action);
     bool bad = *environ || is_open(4) || pipe_action.sa_handler != SIG_DFL;
     const char *word = bad ? "bad" : "good";
     return fdio_write_all(3, word, strlen(word), &e) < 0;
 }
+
+UNIT_COMMAND("privsep-say", say_started)
+UNIT_COMMAND("privsep-wait", wait_started)
 
 static void a_program_started_anew_has_only_what_it_is_given(void **state)
 {
@@ -174,7 +180,7 @@ static void a_program_started_anew_has_only_what_it_is_given(void **state)
     assert_int_equal(pipe(p), 0);
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     const int fds[] = {-1, -1, STDERR_FILENO, p[1]};
-    pid_t pid = privsep_start("say", fds, ARRAY_LEN(fds), &e);
+    pid_t pid = privsep_start("privsep-say", fds, ARRAY_LEN(fds), &e);
     assert_true(pid > 0);
     close(p[1]);
     assert_works(fdio_read_to_end(p[0], &word, &e), e);
@@ -189,24 +195,20 @@ static void an_end_leaves_no_process(void **state)
     struct err e;
 
     (void)state;
-    pid_t pid = privsep_start("wait", fds, ARRAY_LEN(fds), &e);
+    pid_t pid = privsep_start("privsep-wait", fds, ARRAY_LEN(fds), &e);
     assert_true(pid > 0);
     privsep_end(pid);
     assert_int_equal(waitpid(pid, NULL, 0), -1);
     assert_int_equal(errno, ECHILD);
 }
 
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_descriptors_named_are_kept),
-        cmocka_unit_test(descriptors_that_cannot_be_kept_are_told),
-        cmocka_unit_test(rights_are_given_up_for_good),
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(a_process_whose_parent_has_gone_ends),
-        cmocka_unit_test(a_program_started_anew_has_only_what_it_is_given),
-        cmocka_unit_test(an_end_leaves_no_process),
-    };
-
-    return argc == 2 ? started(argv[1]) : RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(only_the_descriptors_named_are_kept),
+    cmocka_unit_test(descriptors_that_cannot_be_kept_are_told),
+    cmocka_unit_test(rights_are_given_up_for_good),
+    cmocka_unit_test(limits_hold),
+    cmocka_unit_test(a_process_whose_parent_has_gone_ends),
+    cmocka_unit_test(a_program_started_anew_has_only_what_it_is_given),
+    cmocka_unit_test(an_end_leaves_no_process),
+};
+UNIT_TESTS(tests)

@@ -118,11 +118,8 @@ static void time_is_counted_once_and_for_its_purpose(void **state)
     assert_int_equal(counted(PURPOSE_RUN), 1500);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_is_found_by_its_name),
-        cmocka_unit_test(time_is_counted_once_and_for_its_purpose),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_process_is_found_by_its_name),
+    cmocka_unit_test(time_is_counted_once_and_for_its_purpose),
+};
+UNIT_TESTS(tests)

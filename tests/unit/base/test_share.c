@@ -38,12 +38,9 @@ static void keys_tell_tenants_apart(void **state)
     assert_true(share_key(NULL) != share_key("alice"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_is_alone_leaves_a_fifth),
-        cmocka_unit_test(the_more_is_taken_the_less_one_gets),
-        cmocka_unit_test(keys_tell_tenants_apart),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(one_that_is_alone_leaves_a_fifth),
+    cmocka_unit_test(the_more_is_taken_the_less_one_gets),
+    cmocka_unit_test(keys_tell_tenants_apart),
+};
+UNIT_TESTS(tests)

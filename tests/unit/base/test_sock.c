@@ -253,22 +253,19 @@ static void the_peer_is_known_by_uid_and_pid(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_listening_socket_has_its_mode_and_answers),
-        CASE(without_an_owner_the_mode_is_0660),
-        CASE(a_stale_socket_file_is_replaced),
-        CASE(a_socket_with_a_listener_is_left_alone),
-        CASE(a_full_queue_counts_as_a_listener_and_does_not_block),
-        CASE(a_connection_can_be_handed_over),
-        CASE(without_room_a_connection_waits),
-        CASE(a_file_that_is_not_a_socket_is_left_alone),
-        CASE(addresses_that_cannot_be_are_refused),
-        CASE(a_tcp_address_listens_and_is_busy_the_second_time),
-        CASE(other_descriptors_do_not_listen),
-        CASE(connecting_without_a_listener_says_unavailable),
-        CASE(the_peer_is_known_by_uid_and_pid),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_listening_socket_has_its_mode_and_answers),
+    CASE(without_an_owner_the_mode_is_0660),
+    CASE(a_stale_socket_file_is_replaced),
+    CASE(a_socket_with_a_listener_is_left_alone),
+    CASE(a_full_queue_counts_as_a_listener_and_does_not_block),
+    CASE(a_connection_can_be_handed_over),
+    CASE(without_room_a_connection_waits),
+    CASE(a_file_that_is_not_a_socket_is_left_alone),
+    CASE(addresses_that_cannot_be_are_refused),
+    CASE(a_tcp_address_listens_and_is_busy_the_second_time),
+    CASE(other_descriptors_do_not_listen),
+    CASE(connecting_without_a_listener_says_unavailable),
+    CASE(the_peer_is_known_by_uid_and_pid),
+};
+UNIT_TESTS(tests)

@@ -346,25 +346,22 @@ static void a_message_is_posted_whole_or_refused(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(messages_arrive_whole_and_in_order),
-        CASE(an_inbox_takes_a_message_as_it_comes_and_nothing_behind_it),
-        CASE(an_inbox_has_bounds_and_keeps_one_descriptor),
-        CASE(a_message_is_posted_whole_or_refused),
-        CASE(the_length_is_four_bytes_big_endian),
-        CASE(a_descriptor_travels_with_its_message),
-        CASE(as_many_travel_together_as_the_receiver_has_room_for),
-        CASE(an_unwanted_descriptor_is_closed),
-        CASE(more_than_one_descriptor_is_a_fault_and_leaks_none),
-        CASE(exactly_max_is_received_and_one_more_is_a_limit),
-        CASE(a_promised_length_takes_no_memory),
-        CASE(the_end_between_messages_differs_from_the_end_inside),
-        CASE(a_silent_or_slow_peer_ends_at_the_deadline),
-        CASE(a_large_message_passes_in_pieces_both_blocking_and_not),
-        CASE(sending_to_a_peer_that_left_is_cancelled_without_a_signal),
-        CASE(a_send_timeout_of_the_socket_is_a_timeout),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(messages_arrive_whole_and_in_order),
+    CASE(an_inbox_takes_a_message_as_it_comes_and_nothing_behind_it),
+    CASE(an_inbox_has_bounds_and_keeps_one_descriptor),
+    CASE(a_message_is_posted_whole_or_refused),
+    CASE(the_length_is_four_bytes_big_endian),
+    CASE(a_descriptor_travels_with_its_message),
+    CASE(as_many_travel_together_as_the_receiver_has_room_for),
+    CASE(an_unwanted_descriptor_is_closed),
+    CASE(more_than_one_descriptor_is_a_fault_and_leaks_none),
+    CASE(exactly_max_is_received_and_one_more_is_a_limit),
+    CASE(a_promised_length_takes_no_memory),
+    CASE(the_end_between_messages_differs_from_the_end_inside),
+    CASE(a_silent_or_slow_peer_ends_at_the_deadline),
+    CASE(a_large_message_passes_in_pieces_both_blocking_and_not),
+    CASE(sending_to_a_peer_that_left_is_cancelled_without_a_signal),
+    CASE(a_send_timeout_of_the_socket_is_a_timeout),
+};
+UNIT_TESTS(tests)

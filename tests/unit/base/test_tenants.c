@@ -131,14 +131,11 @@ static void there_are_not_too_many(void **state)
     tenants_clear(&t);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sections_take_from_all_others_what_they_leave_out),
-        cmocka_unit_test(without_a_file_there_is_no_limit),
-        cmocka_unit_test(a_list_has_its_words_and_an_empty_one_all),
-        cmocka_unit_test(each_mistake_is_told_with_file_and_line),
-        cmocka_unit_test(there_are_not_too_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sections_take_from_all_others_what_they_leave_out),
+    cmocka_unit_test(without_a_file_there_is_no_limit),
+    cmocka_unit_test(a_list_has_its_words_and_an_empty_one_all),
+    cmocka_unit_test(each_mistake_is_told_with_file_and_line),
+    cmocka_unit_test(there_are_not_too_many),
+};
+UNIT_TESTS(tests)

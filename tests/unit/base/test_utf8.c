@@ -150,16 +150,13 @@ static void pieces_know_what_was_cut_from_them(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(well_formed_text_is_valid_and_stays_as_it_is),
-        cmocka_unit_test(each_maximal_broken_part_becomes_one_replacement),
-        cmocka_unit_test(the_length_of_a_character_is_zero_when_it_is_broken),
-        cmocka_unit_test(exactly_the_allowed_three_byte_sequences_are_valid),
-        cmocka_unit_test(a_cut_never_splits_a_character),
-        cmocka_unit_test(a_cut_through_broken_text_is_taken_at_the_limit),
-        cmocka_unit_test(pieces_know_what_was_cut_from_them),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(well_formed_text_is_valid_and_stays_as_it_is),
+    cmocka_unit_test(each_maximal_broken_part_becomes_one_replacement),
+    cmocka_unit_test(the_length_of_a_character_is_zero_when_it_is_broken),
+    cmocka_unit_test(exactly_the_allowed_three_byte_sequences_are_valid),
+    cmocka_unit_test(a_cut_never_splits_a_character),
+    cmocka_unit_test(a_cut_through_broken_text_is_taken_at_the_limit),
+    cmocka_unit_test(pieces_know_what_was_cut_from_them),
+};
+UNIT_TESTS(tests)

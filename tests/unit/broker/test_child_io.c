@@ -275,18 +275,15 @@ static void a_failed_watch_leaves_no_process_and_no_descriptor(void **state)
     assert_int_equal(unit_count_fds(), w->fds);
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(messages_become_events_in_their_order),
-        CASE(a_message_in_pieces_is_one_event),
-        CASE(an_end_comes_after_what_was_said_and_closes_the_channel),
-        CASE(nonsense_on_a_channel_ends_it),
-        CASE(a_row_may_go_between_two_events),
-        CASE(what_has_been_sent_can_be_read_before_the_loop_tells_of_it),
-        CASE(a_connection_is_handed_over_with_its_head),
-        CASE(a_failed_watch_leaves_no_process_and_no_descriptor),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(messages_become_events_in_their_order),
+    CASE(a_message_in_pieces_is_one_event),
+    CASE(an_end_comes_after_what_was_said_and_closes_the_channel),
+    CASE(nonsense_on_a_channel_ends_it),
+    CASE(a_row_may_go_between_two_events),
+    CASE(what_has_been_sent_can_be_read_before_the_loop_tells_of_it),
+    CASE(a_connection_is_handed_over_with_its_head),
+    CASE(a_failed_watch_leaves_no_process_and_no_descriptor),
+};
+UNIT_TESTS(tests)

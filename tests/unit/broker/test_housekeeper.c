@@ -94,17 +94,13 @@ static void a_root_of_another_account_and_a_clock_of_the_past_are_told_once(void
     log_unshare();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_killed_processes_left_in_staging_goes_after_an_hour,
-                                        fixture_setup, fixture_teardown),
-        cmocka_unit_test(a_clock_that_is_set_is_noticed_and_one_that_runs_is_not),
-        cmocka_unit_test_setup_teardown(
-            a_root_of_another_account_and_a_clock_of_the_past_are_told_once, fixture_setup,
-            fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_root_that_was_opened_or_closed_is_told_once,
-                                        fixture_setup, fixture_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(what_killed_processes_left_in_staging_goes_after_an_hour,
+                                    fixture_setup, fixture_teardown),
+    cmocka_unit_test(a_clock_that_is_set_is_noticed_and_one_that_runs_is_not),
+    cmocka_unit_test_setup_teardown(a_root_of_another_account_and_a_clock_of_the_past_are_told_once,
+                                    fixture_setup, fixture_teardown),
+    cmocka_unit_test_setup_teardown(a_root_that_was_opened_or_closed_is_told_once, fixture_setup,
+                                    fixture_teardown),
+};
+UNIT_TESTS(tests)

@@ -3,13 +3,9 @@
 
 #include "common/base/mem.h"
 #include "common/broker/network_probe.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define OTHERS "172.20.0.2\nfd07::2\n"
 #define APART  "172.20.0.2 unreachable 172.20.0.2\nfd07::2 silent fd07::2\n"
@@ -72,12 +68,9 @@ static void a_test_that_does_not_work_proves_nothing(void **state)
     judge_with("gateway prohibited 172.20.0.1\n", "", "nothing about gateway");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_a_refusal_of_our_rules_counts),
-        cmocka_unit_test(another_container_must_not_answer),
-        cmocka_unit_test(a_test_that_does_not_work_proves_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(only_a_refusal_of_our_rules_counts),
+    cmocka_unit_test(another_container_must_not_answer),
+    cmocka_unit_test(a_test_that_does_not_work_proves_nothing),
+};
+UNIT_TESTS(tests)

@@ -511,22 +511,19 @@ static void one_of_a_conversation_keeps_its_files(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(calls_reach_their_own_sandbox_and_no_other),
-        TEST(a_tenant_has_its_most_and_the_server_too),
-        TEST(what_must_not_be_made_is_refused),
-        TEST(an_image_of_the_list_is_taken),
-        TEST(a_session_has_one_sandbox_of_its_conversation),
-        TEST(one_of_a_broker_before_counts_and_gets_its_calls),
-        TEST(another_version_is_met_at_a_reload),
-        TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
-        TEST(one_that_does_not_say_whose_it_is_is_not_taken),
-        TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
-        TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
-        TEST(one_of_a_conversation_keeps_its_files),
-        TEST(a_broker_that_is_relieved_ends_although_one_lives_on),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(calls_reach_their_own_sandbox_and_no_other),
+    TEST(a_tenant_has_its_most_and_the_server_too),
+    TEST(what_must_not_be_made_is_refused),
+    TEST(an_image_of_the_list_is_taken),
+    TEST(a_session_has_one_sandbox_of_its_conversation),
+    TEST(one_of_a_broker_before_counts_and_gets_its_calls),
+    TEST(another_version_is_met_at_a_reload),
+    TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
+    TEST(one_that_does_not_say_whose_it_is_is_not_taken),
+    TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
+    TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
+    TEST(one_of_a_conversation_keeps_its_files),
+    TEST(a_broker_that_is_relieved_ends_although_one_lives_on),
+};
+UNIT_TESTS(tests)

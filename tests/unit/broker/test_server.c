@@ -915,38 +915,35 @@ static void one_process_empties_the_trash_and_delays_no_call(void **state)
     bw_close(w);
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup(f, setup)
-    const struct CMUnitTest tests[] = {
-        CASE(a_run_is_answered),
-        CASE(a_worker_that_may_not_connect_hands_a_connection_over),
-        CASE(what_is_no_connection_is_refused),
-        CASE(what_cannot_be_run_is_told_at_once),
-        CASE(a_body_larger_than_any_buffer_arrives),
-        CASE(runs_wait_their_turn_and_the_rest_is_busy),
-        CASE(a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached),
-        CASE(patience_in_the_line_ends_with_busy),
-        CASE(an_end_that_does_not_wait_ends_what_runs_and_refuses_what_waits),
-        CASE(runs_that_come_at_once_get_waiting_containers_of_their_own),
-        CASE(a_waiting_supervisor_that_is_killed_harms_no_run),
-        CASE(a_supervisor_that_dies_with_its_run_ends_the_connection),
-        CASE(a_look_is_handed_to_the_runs_supervisor),
-        CASE(a_run_is_cancelled_by_its_tenant_only),
-        CASE(runs_survive_the_main_process_and_come_back_to_the_next),
-        CASE(a_relieved_main_process_leaves_its_runs_once_nothing_waits),
-        CASE(runs_of_a_conversation_get_the_same_supervisor_and_ids_of_their_own),
-        CASE(calls_without_a_pause_wait_for_the_wipe),
-        CASE(doubt_is_counted_and_the_next_run_is_another_supervisors),
-        CASE(a_second_run_survives_the_main_process_by_its_own_id),
-        CASE(many_silent_connections_delay_no_call),
-        CASE(pending_conns_that_are_none_end_their_connection),
-        CASE(strangers_are_refused),
-        CASE(a_child_holds_no_other_connection),
-        CASE(slow_readers_of_one_tenant_shut_no_other_out),
-        CASE(an_archive_needs_more_than_the_directorys_name),
-        CASE(slow_jobs_of_one_tenant_delay_no_other),
-        CASE(one_process_empties_the_trash_and_delays_no_call),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_run_is_answered),
+    CASE(a_worker_that_may_not_connect_hands_a_connection_over),
+    CASE(what_is_no_connection_is_refused),
+    CASE(what_cannot_be_run_is_told_at_once),
+    CASE(a_body_larger_than_any_buffer_arrives),
+    CASE(runs_wait_their_turn_and_the_rest_is_busy),
+    CASE(a_caller_that_leaves_the_queue_is_forgotten_unless_it_detached),
+    CASE(patience_in_the_line_ends_with_busy),
+    CASE(an_end_that_does_not_wait_ends_what_runs_and_refuses_what_waits),
+    CASE(runs_that_come_at_once_get_waiting_containers_of_their_own),
+    CASE(a_waiting_supervisor_that_is_killed_harms_no_run),
+    CASE(a_supervisor_that_dies_with_its_run_ends_the_connection),
+    CASE(a_look_is_handed_to_the_runs_supervisor),
+    CASE(a_run_is_cancelled_by_its_tenant_only),
+    CASE(runs_survive_the_main_process_and_come_back_to_the_next),
+    CASE(a_relieved_main_process_leaves_its_runs_once_nothing_waits),
+    CASE(runs_of_a_conversation_get_the_same_supervisor_and_ids_of_their_own),
+    CASE(calls_without_a_pause_wait_for_the_wipe),
+    CASE(doubt_is_counted_and_the_next_run_is_another_supervisors),
+    CASE(a_second_run_survives_the_main_process_by_its_own_id),
+    CASE(many_silent_connections_delay_no_call),
+    CASE(pending_conns_that_are_none_end_their_connection),
+    CASE(strangers_are_refused),
+    CASE(a_child_holds_no_other_connection),
+    CASE(slow_readers_of_one_tenant_shut_no_other_out),
+    CASE(an_archive_needs_more_than_the_directorys_name),
+    CASE(slow_jobs_of_one_tenant_delay_no_other),
+    CASE(one_process_empties_the_trash_and_delays_no_call),
+};
+UNIT_TESTS(tests)

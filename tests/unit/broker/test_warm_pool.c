@@ -63,12 +63,9 @@ static void an_answer_holds_for_half_a_second(void **state)
     assert_int_equal(cpu.checked_ms, 5500);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pressure_says_idle_below_ten_percent),
-        cmocka_unit_test(counters_say_idle_when_half_of_the_time_was_unused),
-        cmocka_unit_test(an_answer_holds_for_half_a_second),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(pressure_says_idle_below_ten_percent),
+    cmocka_unit_test(counters_say_idle_when_half_of_the_time_was_unused),
+    cmocka_unit_test(an_answer_holds_for_half_a_second),
+};
+UNIT_TESTS(tests)

@@ -8,17 +8,12 @@
 #include "common/engine/engine.h"
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
+#include "tests/unit/unit.h"
 
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct engine_spec spec1 = SPEC;
 
@@ -334,21 +329,16 @@ static void a_silent_engine_is_given_up(void **state)
     fake_engine_stop(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_network_is_made_once),
-        cmocka_unit_test(the_version_is_the_best_that_both_know),
-        cmocka_unit_test(a_version_that_another_agreed_on_is_not_asked_for_again),
-        cmocka_unit_test(a_podman_says_whether_it_is_rootless),
-        cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
-        cmocka_unit_test(wrong_addresses_are_refused),
-        cmocka_unit_test(only_own_containers_are_reaped),
-        cmocka_unit_test(events_wake_the_watcher_until_they_end),
-        cmocka_unit_test(replies_are_bounded),
-        cmocka_unit_test(a_silent_engine_is_given_up),
-    };
-
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_network_is_made_once),
+    cmocka_unit_test(the_version_is_the_best_that_both_know),
+    cmocka_unit_test(a_version_that_another_agreed_on_is_not_asked_for_again),
+    cmocka_unit_test(a_podman_says_whether_it_is_rootless),
+    cmocka_unit_test(an_engine_that_is_down_is_said_at_once),
+    cmocka_unit_test(wrong_addresses_are_refused),
+    cmocka_unit_test(only_own_containers_are_reaped),
+    cmocka_unit_test(events_wake_the_watcher_until_they_end),
+    cmocka_unit_test(replies_are_bounded),
+    cmocka_unit_test(a_silent_engine_is_given_up),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -82,11 +82,8 @@ static void what_is_no_number_is_not_told(void **state)
     unit_remove_tree(root);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_place_and_version_is_found),
-        cmocka_unit_test(what_is_no_number_is_not_told),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_place_and_version_is_found),
+    cmocka_unit_test(what_is_no_number_is_not_told),
+};
+UNIT_TESTS(tests)

@@ -7,15 +7,10 @@
 #include "common/base/mem.h"
 #include "common/engine/docker_config.h"
 #include "common/rpc/json.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const char *const env[] = {"FILE_BASE_URL=https://localhost:8443/files/ab/", "A=b"};
 
@@ -251,19 +246,15 @@ static void ids_from_the_engine_are_checked(void **state)
         container_id_ok("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_usual_run_has_the_golden_shape),
-        cmocka_unit_test(a_plain_image_with_network_has_the_golden_shape),
-        cmocka_unit_test(an_installation_has_the_golden_shape),
-        cmocka_unit_test(a_persistent_sandbox_has_the_golden_shape),
-        cmocka_unit_test(the_sandbox_is_mounted_at_plain_places_only),
-        cmocka_unit_test(odd_limits_stay_within_what_engines_accept),
-        cmocka_unit_test(specs_that_would_break_the_shape_are_refused),
-        cmocka_unit_test(podman_gets_settings_of_its_own),
-        cmocka_unit_test(ids_from_the_engine_are_checked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_usual_run_has_the_golden_shape),
+    cmocka_unit_test(a_plain_image_with_network_has_the_golden_shape),
+    cmocka_unit_test(an_installation_has_the_golden_shape),
+    cmocka_unit_test(a_persistent_sandbox_has_the_golden_shape),
+    cmocka_unit_test(the_sandbox_is_mounted_at_plain_places_only),
+    cmocka_unit_test(odd_limits_stay_within_what_engines_accept),
+    cmocka_unit_test(specs_that_would_break_the_shape_are_refused),
+    cmocka_unit_test(podman_gets_settings_of_its_own),
+    cmocka_unit_test(ids_from_the_engine_are_checked),
+};
+UNIT_TESTS(tests)

@@ -8,18 +8,13 @@
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/engine_run.h"
 #include "tests/fakes/fake_engine.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 struct taken {
     struct buf text[2];
@@ -358,18 +353,13 @@ static void a_name_in_use_is_not_removed(void **state)
     result_clear(&r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_makes_five_calls_and_ends_at_the_report),
-        cmocka_unit_test(a_plain_image_gets_the_code_and_the_end_of_input),
-        cmocka_unit_test(an_end_without_a_report_is_what_the_engine_says),
-        cmocka_unit_test(a_container_that_breaks_the_protocol_is_killed),
-        cmocka_unit_test(deadline_cancellation_and_output_limit_kill),
-        cmocka_unit_test(a_failure_half_way_leaves_nothing),
-        cmocka_unit_test(a_name_in_use_is_not_removed),
-    };
-
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_run_makes_five_calls_and_ends_at_the_report),
+    cmocka_unit_test(a_plain_image_gets_the_code_and_the_end_of_input),
+    cmocka_unit_test(an_end_without_a_report_is_what_the_engine_says),
+    cmocka_unit_test(a_container_that_breaks_the_protocol_is_killed),
+    cmocka_unit_test(deadline_cancellation_and_output_limit_kill),
+    cmocka_unit_test(a_failure_half_way_leaves_nothing),
+    cmocka_unit_test(a_name_in_use_is_not_removed),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -6,15 +6,10 @@
 #include "common/base/mem.h"
 #include "common/engine/entry_frame.h"
 #include "common/protocol/entry_record.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void add_frame(struct buf *out, char tag, const char *text)
 {
@@ -271,20 +266,16 @@ static void a_small_buffer_and_huge_lengths_are_errors(void **state)
     assert_int_equal(out.len, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_frame_is_taken_when_it_is_whole),
-        cmocka_unit_test(reports_are_understood_or_refused),
-        cmocka_unit_test(frames_outside_the_protocol_are_refused),
-        cmocka_unit_test(words_about_waiting_and_starting_are_known),
-        cmocka_unit_test(the_largest_frame_is_accepted),
-        cmocka_unit_test(a_run_is_written_byte_for_byte),
-        cmocka_unit_test(a_run_without_anything_has_code_all_the_same),
-        cmocka_unit_test(a_command_is_written_byte_for_byte),
-        cmocka_unit_test(names_to_preload_are_one_bounded_record),
-        cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_frame_is_taken_when_it_is_whole),
+    cmocka_unit_test(reports_are_understood_or_refused),
+    cmocka_unit_test(frames_outside_the_protocol_are_refused),
+    cmocka_unit_test(words_about_waiting_and_starting_are_known),
+    cmocka_unit_test(the_largest_frame_is_accepted),
+    cmocka_unit_test(a_run_is_written_byte_for_byte),
+    cmocka_unit_test(a_run_without_anything_has_code_all_the_same),
+    cmocka_unit_test(a_command_is_written_byte_for_byte),
+    cmocka_unit_test(names_to_preload_are_one_bounded_record),
+    cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),
+};
+UNIT_TESTS(tests)

@@ -3,14 +3,9 @@
 
 #include "common/base/buf.h"
 #include "common/engine/frame.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct taken {
     struct buf text[2];
@@ -121,16 +116,12 @@ static void unknown_streams_and_padding_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(frames_cut_anywhere_give_the_same_output, setup, teardown),
-        cmocka_unit_test_setup_teardown(single_bytes_are_enough, setup, teardown),
-        cmocka_unit_test_setup_teardown(output_that_looks_like_a_header_is_output, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_claim_of_four_gigabytes_passes_through_as_it_comes, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(unknown_streams_and_padding_are_refused, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(frames_cut_anywhere_give_the_same_output, setup, teardown),
+    cmocka_unit_test_setup_teardown(single_bytes_are_enough, setup, teardown),
+    cmocka_unit_test_setup_teardown(output_that_looks_like_a_header_is_output, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_claim_of_four_gigabytes_passes_through_as_it_comes, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(unknown_streams_and_padding_are_refused, setup, teardown),
+};
+UNIT_TESTS(tests)

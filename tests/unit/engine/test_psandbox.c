@@ -9,18 +9,13 @@
 #include "common/protocol/entry_record.h"
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
+#include "tests/unit/unit.h"
 
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define WAITS_MS 5000 /* far longer than any test */
 #define PAUSE    "POST /v1.41/containers/" ID "/pause"
@@ -274,17 +269,12 @@ static void what_does_not_go_out_at_once_goes_later(void **state)
     stop(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_command_runs_to_its_end_in_any_portions),
-        cmocka_unit_test(what_is_not_the_protocol_ends_it),
-        cmocka_unit_test(how_it_was_lost_is_told),
-        cmocka_unit_test(commands_that_make_no_sense_are_refused),
-        cmocka_unit_test(a_pause_is_the_engines_or_there_already),
-        cmocka_unit_test(what_does_not_go_out_at_once_goes_later),
-    };
-
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_command_runs_to_its_end_in_any_portions),
+    cmocka_unit_test(what_is_not_the_protocol_ends_it),
+    cmocka_unit_test(how_it_was_lost_is_told),
+    cmocka_unit_test(commands_that_make_no_sense_are_refused),
+    cmocka_unit_test(a_pause_is_the_engines_or_there_already),
+    cmocka_unit_test(what_does_not_go_out_at_once_goes_later),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -7,15 +7,10 @@
 #include "common/base/mem.h"
 #include "common/engine/docker_list.h"
 #include "common/rpc/json.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define ALLOW "sandcgi-runner-*,runner-*, mcp-sandbox-runner-*"
 
@@ -237,18 +232,14 @@ static void only_our_own_containers_are_looked_at(void **state)
     assert_string_equal(read_labels("null", "a"), "-");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(repositories_are_matched_without_tag_and_default_registry),
-        cmocka_unit_test(the_newest_allowed_image_of_each_language_is_found),
-        cmocka_unit_test(only_images_that_say_so_can_wait),
-        cmocka_unit_test(only_images_that_say_so_load_on_demand),
-        cmocka_unit_test(podmans_list_reads_the_same),
-        cmocka_unit_test(strange_replies_are_errors_or_empty),
-        cmocka_unit_test(there_are_at_most_so_many_languages),
-        cmocka_unit_test(only_our_own_containers_are_looked_at),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(repositories_are_matched_without_tag_and_default_registry),
+    cmocka_unit_test(the_newest_allowed_image_of_each_language_is_found),
+    cmocka_unit_test(only_images_that_say_so_can_wait),
+    cmocka_unit_test(only_images_that_say_so_load_on_demand),
+    cmocka_unit_test(podmans_list_reads_the_same),
+    cmocka_unit_test(strange_replies_are_errors_or_empty),
+    cmocka_unit_test(there_are_at_most_so_many_languages),
+    cmocka_unit_test(only_our_own_containers_are_looked_at),
+};
+UNIT_TESTS(tests)

@@ -6,18 +6,13 @@
 #include "common/engine/engine.h"
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/fake_engine.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct engine_spec spec1 = SPEC;
 
@@ -265,18 +260,13 @@ static void another_start_removes_the_one_before(void **state)
     fake_engine_stop(f);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_caller_is_heard_meanwhile),
-        cmocka_unit_test(cancelled_before_the_create_nothing_is_asked),
-        cmocka_unit_test(a_runtime_that_the_engine_ignores_is_refused),
-        cmocka_unit_test(a_hang_up_is_heard_too),
-        cmocka_unit_test(cancelled_at_any_call_nothing_is_left),
-        cmocka_unit_test(a_start_over_its_deadline_is_given_up),
-        cmocka_unit_test(another_start_removes_the_one_before),
-    };
-
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_caller_is_heard_meanwhile),
+    cmocka_unit_test(cancelled_before_the_create_nothing_is_asked),
+    cmocka_unit_test(a_runtime_that_the_engine_ignores_is_refused),
+    cmocka_unit_test(a_hang_up_is_heard_too),
+    cmocka_unit_test(cancelled_at_any_call_nothing_is_left),
+    cmocka_unit_test(a_start_over_its_deadline_is_given_up),
+    cmocka_unit_test(another_start_removes_the_one_before),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -8,18 +8,13 @@
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/engine_run.h"
 #include "tests/fakes/fake_engine.h"
+#include "tests/unit/unit.h"
 
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define NAMES           "numpy pandas"
 #define PRELOAD         "P\0\0\0\20\0\0\0\0" NAMES
@@ -430,23 +425,18 @@ static void without_a_container_there_is_nothing_to_do(void **state)
     w.engine->ops->free(w.engine);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
-        cmocka_unit_test(a_program_may_come_before_any_word),
-        cmocka_unit_test(it_is_wiped_and_takes_the_next_program),
-        cmocka_unit_test(a_program_is_held_until_it_may_begin),
-        cmocka_unit_test(steps_out_of_turn_end_the_run),
-        cmocka_unit_test(doubt_is_told_in_the_containers_words),
-        cmocka_unit_test(one_that_ended_is_lost_before_it_gets_anything),
-        cmocka_unit_test(what_is_not_the_protocol_ends_the_waiting),
-        cmocka_unit_test(one_that_chatters_while_it_waits_is_given_up),
-        cmocka_unit_test(one_that_takes_nothing_is_lost_too),
-        cmocka_unit_test(a_limit_of_processor_time_counts_when_the_engine_confirms_it),
-        cmocka_unit_test(without_a_container_there_is_nothing_to_do),
-    };
-
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
+    cmocka_unit_test(a_program_may_come_before_any_word),
+    cmocka_unit_test(it_is_wiped_and_takes_the_next_program),
+    cmocka_unit_test(a_program_is_held_until_it_may_begin),
+    cmocka_unit_test(steps_out_of_turn_end_the_run),
+    cmocka_unit_test(doubt_is_told_in_the_containers_words),
+    cmocka_unit_test(one_that_ended_is_lost_before_it_gets_anything),
+    cmocka_unit_test(what_is_not_the_protocol_ends_the_waiting),
+    cmocka_unit_test(one_that_chatters_while_it_waits_is_given_up),
+    cmocka_unit_test(one_that_takes_nothing_is_lost_too),
+    cmocka_unit_test(a_limit_of_processor_time_counts_when_the_engine_confirms_it),
+    cmocka_unit_test(without_a_container_there_is_nothing_to_do),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

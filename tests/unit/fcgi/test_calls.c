@@ -167,17 +167,14 @@ static void without_a_master_nothing_is_counted(void **state)
     call_end(&none);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_call_becomes_long, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_master_is_woken_once_and_only_if_it_wants_to_be, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_tenant_leaves_room_for_others, setup, teardown),
-        cmocka_unit_test(above_its_share_a_tenant_may_still_end_something),
-        cmocka_unit_test(what_nginx_lets_a_tenant_have_counts_too),
-        cmocka_unit_test_setup_teardown(behind_the_workers_in_use_no_call_counts, setup, teardown),
-        cmocka_unit_test(without_a_master_nothing_is_counted),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_call_becomes_long, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_master_is_woken_once_and_only_if_it_wants_to_be, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_tenant_leaves_room_for_others, setup, teardown),
+    cmocka_unit_test(above_its_share_a_tenant_may_still_end_something),
+    cmocka_unit_test(what_nginx_lets_a_tenant_have_counts_too),
+    cmocka_unit_test_setup_teardown(behind_the_workers_in_use_no_call_counts, setup, teardown),
+    cmocka_unit_test(without_a_master_nothing_is_counted),
+};
+UNIT_TESTS(tests)

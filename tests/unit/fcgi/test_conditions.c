@@ -156,14 +156,11 @@ static void types_go_by_the_extension(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_version_has_the_names_that_nginx_gives_it),
-        cmocka_unit_test(ranges_are_cut_to_the_file),
-        cmocka_unit_test(an_empty_file_is_sent_whole),
-        cmocka_unit_test(conditions_are_judged_before_the_range),
-        cmocka_unit_test(types_go_by_the_extension),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_version_has_the_names_that_nginx_gives_it),
+    cmocka_unit_test(ranges_are_cut_to_the_file),
+    cmocka_unit_test(an_empty_file_is_sent_whole),
+    cmocka_unit_test(conditions_are_judged_before_the_range),
+    cmocka_unit_test(types_go_by_the_extension),
+};
+UNIT_TESTS(tests)

@@ -73,12 +73,9 @@ static void long_and_odd_values_are_cut_and_harmless(void **state)
     assert_int_equal(d.unix_s, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_module_s_lines_are_read),
-        cmocka_unit_test(other_lines_and_what_was_allowed_are_none),
-        cmocka_unit_test(long_and_odd_values_are_cut_and_harmless),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(each_module_s_lines_are_read),
+    cmocka_unit_test(other_lines_and_what_was_allowed_are_none),
+    cmocka_unit_test(long_and_odd_values_are_cut_and_harmless),
+};
+UNIT_TESTS(tests)

@@ -102,12 +102,9 @@ static void sizes_are_bounded(void **state)
     fcgi_reader_clear(&r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_is_the_same_in_any_pieces),
-        cmocka_unit_test(what_is_no_request_is_refused),
-        cmocka_unit_test(sizes_are_bounded),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_request_is_the_same_in_any_pieces),
+    cmocka_unit_test(what_is_no_request_is_refused),
+    cmocka_unit_test(sizes_are_bounded),
+};
+UNIT_TESTS(tests)

@@ -93,11 +93,7 @@ static void sockets_are_found_by_their_names(void **state)
             fail_msg("case %zu, %s", i, cases[i].names ? cases[i].names : "no names");
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sockets_are_found_by_their_names),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sockets_are_found_by_their_names),
+};
+UNIT_TESTS(tests)

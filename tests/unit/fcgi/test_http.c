@@ -329,23 +329,19 @@ static void a_long_silence_begins_a_stream(void **state)
     http_stream_finish(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_long_silence_begins_a_stream, setup, teardown),
-        cmocka_unit_test_setup_teardown(hosts_are_ours_by_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(any_host_may_be_allowed, setup, teardown),
-        cmocka_unit_test_setup_teardown(pages_are_ours_or_allowed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_preflight_lists_headers_that_mirror_arguments, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(answers_say_nothing_to_pages_that_were_not_judged, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(only_with_its_secret_is_the_edge_believed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_call_for_another_node_has_no_body, setup, teardown),
-        cmocka_unit_test_setup_teardown(headers_of_arguments_are_found_by_their_names, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_body_is_as_long_as_it_says, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_begins_with_its_first_message, setup, teardown),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_long_silence_begins_a_stream, setup, teardown),
+    cmocka_unit_test_setup_teardown(hosts_are_ours_by_name, setup, teardown),
+    cmocka_unit_test_setup_teardown(any_host_may_be_allowed, setup, teardown),
+    cmocka_unit_test_setup_teardown(pages_are_ours_or_allowed, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_preflight_lists_headers_that_mirror_arguments, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(answers_say_nothing_to_pages_that_were_not_judged, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(only_with_its_secret_is_the_edge_believed, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_call_for_another_node_has_no_body, setup, teardown),
+    cmocka_unit_test_setup_teardown(headers_of_arguments_are_found_by_their_names, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_body_is_as_long_as_it_says, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_stream_begins_with_its_first_message, setup, teardown),
+};
+UNIT_TESTS(tests)

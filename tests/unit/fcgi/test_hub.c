@@ -241,20 +241,15 @@ static void a_socket_in_use_is_not_taken_over(void **state)
     assert_fails(events_listen("", &self, &e), ERR_INVALID, e);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_travels_in_records),
-        cmocka_unit_test(long_text_is_cut_into_records),
-        cmocka_unit_test(a_slow_reader_is_noticed_and_one_that_left_too),
-        cmocka_unit_test_setup_teardown(events_arrive_as_they_were_sent, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_end_of_a_run_is_an_event_of_its_task_and_its_files,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_sender_does_not_wait_for_a_hub_that_sleeps, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_broker_never_waits_for_a_hub_that_sleeps, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_socket_in_use_is_not_taken_over, setup, teardown),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(text_travels_in_records),
+    cmocka_unit_test(long_text_is_cut_into_records),
+    cmocka_unit_test(a_slow_reader_is_noticed_and_one_that_left_too),
+    cmocka_unit_test_setup_teardown(events_arrive_as_they_were_sent, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_end_of_a_run_is_an_event_of_its_task_and_its_files, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_sender_does_not_wait_for_a_hub_that_sleeps, setup, teardown),
+    cmocka_unit_test_setup_teardown(the_broker_never_waits_for_a_hub_that_sleeps, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_socket_in_use_is_not_taken_over, setup, teardown),
+};
+UNIT_TESTS(tests)

@@ -361,21 +361,17 @@ static void slow_readers_of_large_messages_wait_for_each_other(void **state)
     read_whole_messages(readers, SLOW);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(half_a_request_holds_up_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(workers_events_come_over_a_pair, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_connections_may_come_before_their_requests, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(expired_sessions_are_removed_beside_the_loop, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(slow_readers_of_large_messages_wait_for_each_other, setup,
-                                        teardown),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(half_a_request_holds_up_no_other, setup, teardown),
+    cmocka_unit_test_setup_teardown(workers_events_come_over_a_pair, setup, teardown),
+    cmocka_unit_test_setup_teardown(many_connections_may_come_before_their_requests, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(expired_sessions_are_removed_beside_the_loop, setup, teardown),
+    cmocka_unit_test_setup_teardown(slow_readers_of_large_messages_wait_for_each_other, setup,
+                                    teardown),
+};
+UNIT_TESTS(tests)

@@ -375,17 +375,14 @@ static void an_end_serves_the_queue_and_refuses_what_follows(void **state)
     assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(another_program_takes_over, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_program_that_cannot_run_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_reload_moves_a_socket, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_end_serves_the_queue_and_refuses_what_follows, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_log_without_a_reader_ends_no_process, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_end_after_a_reload_waits_for_the_old_generation, setup,
-                                        teardown),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(another_program_takes_over, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_program_that_cannot_run_changes_nothing, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_reload_moves_a_socket, setup, teardown),
+    cmocka_unit_test_setup_teardown(an_end_serves_the_queue_and_refuses_what_follows, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_log_without_a_reader_ends_no_process, setup, teardown),
+    cmocka_unit_test_setup_teardown(an_end_after_a_reload_waits_for_the_old_generation, setup,
+                                    teardown),
+};
+UNIT_TESTS(tests)

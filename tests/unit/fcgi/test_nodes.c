@@ -410,24 +410,21 @@ static void a_source_says_what_it_needs(void **state)
     assert_fails(nodes_source_find("kubernetes")->check(&wrong, &e), ERR_INVALID, e);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machines_names_become_nodes_names),
-        cmocka_unit_test(a_machine_without_a_name_has_none),
-        cmocka_unit_test(a_file_is_read),
-        cmocka_unit_test(wrong_lines_are_named),
-        cmocka_unit_test(too_many_nodes_are_refused),
-        cmocka_unit_test(a_node_comes_when_it_is_ready_and_stays_when_it_is_not),
-        cmocka_unit_test(a_node_that_is_not_named_stays_for_a_while),
-        cmocka_unit_test(a_node_that_leaves_is_no_home_and_goes_later),
-        cmocka_unit_test(a_node_with_another_address_or_name_is_one_node),
-        cmocka_unit_test(a_swarm_names_its_nodes),
-        cmocka_unit_test(a_swarm_without_the_service_is_an_error),
-        cmocka_unit_test(kubernetes_names_its_nodes),
-        cmocka_unit_test(answers_of_another_form_are_errors),
-        cmocka_unit_test(the_file_has_every_group_and_reads_back),
-        cmocka_unit_test(a_source_says_what_it_needs),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(machines_names_become_nodes_names),
+    cmocka_unit_test(a_machine_without_a_name_has_none),
+    cmocka_unit_test(a_file_is_read),
+    cmocka_unit_test(wrong_lines_are_named),
+    cmocka_unit_test(too_many_nodes_are_refused),
+    cmocka_unit_test(a_node_comes_when_it_is_ready_and_stays_when_it_is_not),
+    cmocka_unit_test(a_node_that_is_not_named_stays_for_a_while),
+    cmocka_unit_test(a_node_that_leaves_is_no_home_and_goes_later),
+    cmocka_unit_test(a_node_with_another_address_or_name_is_one_node),
+    cmocka_unit_test(a_swarm_names_its_nodes),
+    cmocka_unit_test(a_swarm_without_the_service_is_an_error),
+    cmocka_unit_test(kubernetes_names_its_nodes),
+    cmocka_unit_test(answers_of_another_form_are_errors),
+    cmocka_unit_test(the_file_has_every_group_and_reads_back),
+    cmocka_unit_test(a_source_says_what_it_needs),
+};
+UNIT_TESTS(tests)

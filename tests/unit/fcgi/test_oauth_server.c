@@ -694,34 +694,30 @@ static void a_page_shows_what_it_is_given_as_text(void **state)
     assert_contains(buf_str(&headers), "frame-ancestors 'none'");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_form_is_decoded),
-        cmocka_unit_test(malformed_and_large_forms_are_refused),
-        cmocka_unit_test(redirect_uris_that_may_be_registered),
-        cmocka_unit_test(loopback_redirects_have_any_port),
-        cmocka_unit_test(clients_urls_and_resources),
-        cmocka_unit_test(registrations_are_bounded_in_number_and_age),
-        cmocka_unit_test(metadata_of_clients_is_checked),
-        cmocka_unit_test(a_document_must_name_its_own_address),
-        cmocka_unit_test(pkce_is_that_of_the_rfc),
-        cmocka_unit_test(a_code_is_for_one_use_one_client_one_place_and_a_minute),
-        cmocka_unit_test(a_code_used_twice_revokes),
-        cmocka_unit_test(a_code_that_nobody_redeems_leaves_no_grant),
-        cmocka_unit_test(grants_are_bounded),
-        cmocka_unit_test(refresh_tokens_rotate_and_a_used_one_revokes),
-        cmocka_unit_test(refresh_tokens_that_are_not_ours_end_nothing),
-        cmocka_unit_test(a_grant_ends_when_it_is_not_used),
-        cmocka_unit_test(revoked_grants_are_listed_until_their_tokens_have_expired),
-        cmocka_unit_test(an_administrator_lists_and_revokes),
-        cmocka_unit_test(a_damaged_state_is_an_error_and_stays),
-        cmocka_unit_test(the_passphrase_is_kept_as_its_hash),
-        cmocka_unit_test(wrong_passphrases_make_wait),
-        cmocka_unit_test(guesses_from_everywhere_are_bounded),
-        cmocka_unit_test(a_token_is_what_the_key_has_signed),
-        cmocka_unit_test(a_page_shows_what_it_is_given_as_text),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_form_is_decoded),
+    cmocka_unit_test(malformed_and_large_forms_are_refused),
+    cmocka_unit_test(redirect_uris_that_may_be_registered),
+    cmocka_unit_test(loopback_redirects_have_any_port),
+    cmocka_unit_test(clients_urls_and_resources),
+    cmocka_unit_test(registrations_are_bounded_in_number_and_age),
+    cmocka_unit_test(metadata_of_clients_is_checked),
+    cmocka_unit_test(a_document_must_name_its_own_address),
+    cmocka_unit_test(pkce_is_that_of_the_rfc),
+    cmocka_unit_test(a_code_is_for_one_use_one_client_one_place_and_a_minute),
+    cmocka_unit_test(a_code_used_twice_revokes),
+    cmocka_unit_test(a_code_that_nobody_redeems_leaves_no_grant),
+    cmocka_unit_test(grants_are_bounded),
+    cmocka_unit_test(refresh_tokens_rotate_and_a_used_one_revokes),
+    cmocka_unit_test(refresh_tokens_that_are_not_ours_end_nothing),
+    cmocka_unit_test(a_grant_ends_when_it_is_not_used),
+    cmocka_unit_test(revoked_grants_are_listed_until_their_tokens_have_expired),
+    cmocka_unit_test(an_administrator_lists_and_revokes),
+    cmocka_unit_test(a_damaged_state_is_an_error_and_stays),
+    cmocka_unit_test(the_passphrase_is_kept_as_its_hash),
+    cmocka_unit_test(wrong_passphrases_make_wait),
+    cmocka_unit_test(guesses_from_everywhere_are_bounded),
+    cmocka_unit_test(a_token_is_what_the_key_has_signed),
+    cmocka_unit_test(a_page_shows_what_it_is_given_as_text),
+};
+UNIT_TESTS(tests)

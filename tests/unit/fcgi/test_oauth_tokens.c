@@ -512,21 +512,18 @@ static void keys_say_what_they_are_for(void **state)
     jwks_clear(&keys);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_tokens_name_tenant_and_scopes),
-        cmocka_unit_test(wrong_headers_are_refused),
-        cmocka_unit_test(keys_in_headers_are_not_looked_at),
-        cmocka_unit_test(wrong_claims_are_refused),
-        cmocka_unit_test(changed_tokens_are_refused),
-        cmocka_unit_test(broken_forms_are_refused),
-        cmocka_unit_test(odd_signatures_are_refused),
-        cmocka_unit_test(large_tokens_are_refused),
-        cmocka_unit_test(audiences_have_several_spellings),
-        cmocka_unit_test(a_revoked_grant_counts_at_once),
-        cmocka_unit_test(hostile_sets_of_keys_change_nothing),
-        cmocka_unit_test(keys_say_what_they_are_for),
-    };
-    return cmocka_run_group_tests_name(__FILE__, tests, setup, teardown);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(good_tokens_name_tenant_and_scopes),
+    cmocka_unit_test(wrong_headers_are_refused),
+    cmocka_unit_test(keys_in_headers_are_not_looked_at),
+    cmocka_unit_test(wrong_claims_are_refused),
+    cmocka_unit_test(changed_tokens_are_refused),
+    cmocka_unit_test(broken_forms_are_refused),
+    cmocka_unit_test(odd_signatures_are_refused),
+    cmocka_unit_test(large_tokens_are_refused),
+    cmocka_unit_test(audiences_have_several_spellings),
+    cmocka_unit_test(a_revoked_grant_counts_at_once),
+    cmocka_unit_test(hostile_sets_of_keys_change_nothing),
+    cmocka_unit_test(keys_say_what_they_are_for),
+};
+UNIT_TESTS_IN(tests, setup, teardown)

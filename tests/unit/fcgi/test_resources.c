@@ -215,14 +215,10 @@ static void the_root_is_one_servers_until_its_process_ends(void **state)
     unit_remove_tree(folder);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_that_is_taken_over_reaches_only_its_sessions),
-        cmocka_unit_test(sessions_and_pairs_are_kept),
-        cmocka_unit_test(a_kernel_without_a_wall_is_told_of_and_does),
-        cmocka_unit_test(the_root_is_one_servers_until_its_process_ends),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_process_that_is_taken_over_reaches_only_its_sessions),
+    cmocka_unit_test(sessions_and_pairs_are_kept),
+    cmocka_unit_test(a_kernel_without_a_wall_is_told_of_and_does),
+    cmocka_unit_test(the_root_is_one_servers_until_its_process_ends),
+};
+UNIT_TESTS(tests)

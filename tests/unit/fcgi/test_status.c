@@ -81,11 +81,8 @@ static void trouble_and_nothing_are_told_too(void **state)
                           "results\nlog      warn a\n         error b\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_at_work_is_told_line_by_line),
-        cmocka_unit_test(trouble_and_nothing_are_told_too),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_server_at_work_is_told_line_by_line),
+    cmocka_unit_test(trouble_and_nothing_are_told_too),
+};
+UNIT_TESTS(tests)

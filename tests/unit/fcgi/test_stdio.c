@@ -463,23 +463,19 @@ static void lines_are_found_however_they_come_and_long_ones_are_left_out(void **
 
 #define served(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        served(what_comes_together_is_served_in_order_and_a_ping_passes_a_call),
-        served(answers_come_in_any_order_one_for_each),
-        served(a_cancelled_call_ends_at_once_and_is_not_answered),
-        served(an_id_is_taken_while_its_request_is_served),
-        served(a_flood_is_refused_and_hides_no_cancellation),
-        served(requests_take_bounded_memory),
-        served(a_long_answer_arrives_whole_however_late_it_is_read),
-        served(a_batch_is_one_answer_and_what_it_sets_stays),
-        served(a_lost_call_is_answered),
-        served(calls_end_with_their_server),
-        served(calls_outlive_the_input_but_not_the_output),
-        served(a_response_reaches_the_call_that_asked),
-        cmocka_unit_test(lines_are_found_however_they_come_and_long_ones_are_left_out),
-    };
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    served(what_comes_together_is_served_in_order_and_a_ping_passes_a_call),
+    served(answers_come_in_any_order_one_for_each),
+    served(a_cancelled_call_ends_at_once_and_is_not_answered),
+    served(an_id_is_taken_while_its_request_is_served),
+    served(a_flood_is_refused_and_hides_no_cancellation),
+    served(requests_take_bounded_memory),
+    served(a_long_answer_arrives_whole_however_late_it_is_read),
+    served(a_batch_is_one_answer_and_what_it_sets_stays),
+    served(a_lost_call_is_answered),
+    served(calls_end_with_their_server),
+    served(calls_outlive_the_input_but_not_the_output),
+    served(a_response_reaches_the_call_that_asked),
+    cmocka_unit_test(lines_are_found_however_they_come_and_long_ones_are_left_out),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -368,19 +368,15 @@ static void a_request_has_the_rights_of_its_token(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_row_says_what_was_written),
-        CASE(wrong_rows_are_refused),
-        CASE(a_token_opens_its_tenant_alone),
-        CASE(a_changed_file_counts_and_a_wrong_one_does_not),
-        CASE(a_worker_cannot_write_the_table),
-        CASE(a_change_keeps_other_lines_and_the_mode),
-        CASE(scopes_have_one_text),
-        CASE(scopes_leave_a_part_of_a_server),
-        CASE(a_request_has_the_rights_of_its_token),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_row_says_what_was_written),
+    CASE(wrong_rows_are_refused),
+    CASE(a_token_opens_its_tenant_alone),
+    CASE(a_changed_file_counts_and_a_wrong_one_does_not),
+    CASE(a_worker_cannot_write_the_table),
+    CASE(a_change_keeps_other_lines_and_the_mode),
+    CASE(scopes_have_one_text),
+    CASE(scopes_leave_a_part_of_a_server),
+    CASE(a_request_has_the_rights_of_its_token),
+};
+UNIT_TESTS(tests)

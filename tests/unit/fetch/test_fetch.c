@@ -2,13 +2,6 @@
  * ours, that lets the test's addresses pass. */
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
@@ -16,19 +9,25 @@
 #include "common/fetch/guard.h"
 #include "common/fetch/site.h"
 #include "tests/unit/fetch/fetch_server.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
+static bool guards;    /* the guard of this file stands in for the real one */
 static int asked, let; /* how often the guard was asked; after so many it lets none pass */
 
-int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)
+int __real_guard_check(const struct sockaddr *address, socklen_t len, struct err *e);
+int __wrap_guard_check(const struct sockaddr *address, socklen_t len, struct err *e);
+
+int __wrap_guard_check(const struct sockaddr *address, socklen_t len, struct err *e)
 {
     struct in_addr other;
 
-    (void)len;
+    if (!guards)
+        return __real_guard_check(address, len, e);
     inet_pton(AF_INET, NOT_LET, &other);
     const struct sockaddr_in *in = (const void *)address;
     if (asked++ < let && address->sa_family == AF_INET && in->sin_addr.s_addr != other.s_addr)
@@ -36,9 +35,13 @@ int guard_check(const struct sockaddr *address, socklen_t len, struct err *e)
     return err_set(e, ERR_DENIED, "the guard says no");
 }
 
-const uint16_t *guard_ports(void)
+const uint16_t *__real_guard_ports(void);
+const uint16_t *__wrap_guard_ports(void);
+
+const uint16_t *__wrap_guard_ports(void)
 {
-    return NULL; /* any: the server's is not known to a process that begins anew */
+    /* Any: the server's is not known to a process that begins anew. */
+    return guards ? NULL : __real_guard_ports();
 }
 
 /* ---- the fetches ---- */
@@ -268,23 +271,33 @@ static void a_look_at_a_stream_sends_no_token_to_another_machine(void **state)
     assert_false(seen.foreign); /* it was tried: nobody listens */
 }
 
-int main(int argc, char **argv)
+static int start_guarded_server(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_comes_whole),
-        cmocka_unit_test(redirects_are_followed_by_https_only_and_guarded),
-        cmocka_unit_test(every_connection_is_guarded),
-        cmocka_unit_test(too_much_is_refused_whether_announced_or_not),
-        cmocka_unit_test(what_the_other_server_does_wrong_is_told),
-        cmocka_unit_test(an_unknown_certificate_is_refused),
-        cmocka_unit_test(no_proxy_is_used),
-        cmocka_unit_test(a_full_disk_is_told),
-        cmocka_unit_test(a_look_at_a_stream_sends_no_token_to_another_machine),
-        cmocka_unit_test(a_process_of_its_own_answers_the_same),
-        cmocka_unit_test(it_ends_when_the_asker_has_gone_or_it_is_not_to_go_on),
-    };
+    guards = true;
     let = 100;
-    if (argc > 1 && strcmp(argv[1], "fetch") == 0)
-        return fetch_process_main();
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return start_server(state);
 }
+
+static int fetch_guarded(void)
+{
+    guards = true;
+    let = 100;
+    return fetch_process_main();
+}
+
+UNIT_COMMAND("fetch", fetch_guarded)
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_comes_whole),
+    cmocka_unit_test(redirects_are_followed_by_https_only_and_guarded),
+    cmocka_unit_test(every_connection_is_guarded),
+    cmocka_unit_test(too_much_is_refused_whether_announced_or_not),
+    cmocka_unit_test(what_the_other_server_does_wrong_is_told),
+    cmocka_unit_test(an_unknown_certificate_is_refused),
+    cmocka_unit_test(no_proxy_is_used),
+    cmocka_unit_test(a_full_disk_is_told),
+    cmocka_unit_test(a_look_at_a_stream_sends_no_token_to_another_machine),
+    cmocka_unit_test(a_process_of_its_own_answers_the_same),
+    cmocka_unit_test(it_ends_when_the_asker_has_gone_or_it_is_not_to_go_on),
+};
+UNIT_TESTS_IN(tests, start_guarded_server, stop_server)

@@ -169,15 +169,12 @@ static void the_process_reaches_nothing_but_https_servers(void **state)
     assert_no_escape(enter, NULL, NEEDS_INTERNET);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(public_addresses_pass),
-        cmocka_unit_test(all_others_are_refused),
-        cmocka_unit_test(only_the_port_of_https_passes),
-        cmocka_unit_test(this_machines_own_addresses_are_refused),
-        cmocka_unit_test(what_is_no_internet_address_is_refused),
-        cmocka_unit_test(the_process_reaches_nothing_but_https_servers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(public_addresses_pass),
+    cmocka_unit_test(all_others_are_refused),
+    cmocka_unit_test(only_the_port_of_https_passes),
+    cmocka_unit_test(this_machines_own_addresses_are_refused),
+    cmocka_unit_test(what_is_no_internet_address_is_refused),
+    cmocka_unit_test(the_process_reaches_nothing_but_https_servers),
+};
+UNIT_TESTS(tests)

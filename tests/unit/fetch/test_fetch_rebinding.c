@@ -20,6 +20,7 @@
 /* What names lead to, an answer per question, each of one or two addresses; and who was connected
  * to. */
 static struct {
+    bool on;
     const char *answers[3][2];
     size_t questions, connects, inward;
 } world;
@@ -27,6 +28,7 @@ static struct {
 static void name_server_says(const char *first, const char *first_too, const char *second)
 {
     memset(&world, 0, sizeof world);
+    world.on = true;
     world.answers[0][0] = first;
     world.answers[0][1] = first_too;
     world.answers[1][0] = second;
@@ -39,7 +41,8 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
     struct addrinfo numeric = hints ? *hints : (struct addrinfo){.ai_socktype = SOCK_STREAM};
 
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
-    (void)node;
+    if (!world.on)
+        return real(node, service, hints, out);
     const char *const *answer = world.answers[world.questions++];
     if (!answer[0])
         return EAI_NONAME;
@@ -65,6 +68,8 @@ int connect(int fd, const struct sockaddr *address, socklen_t len)
                                       .sin_port = htons((uint16_t)server.port),
                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
+    if (!world.on)
+        return (int)syscall(SYS_connect, fd, address, len);
     world.connects += in->sin_family == AF_INET;
     if (is(in, OURS))
         return (int)syscall(SYS_connect, fd, &local, sizeof local);
@@ -139,14 +144,10 @@ static void a_redirect_to_the_metadata_address_is_refused(void **state)
     assert_refused(NAMED "/metadata", 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_that_leads_inward_the_second_time_is_refused_then),
-        cmocka_unit_test(the_inward_one_of_two_addresses_is_refused),
-        cmocka_unit_test(a_redirect_to_a_name_that_leads_inward_is_refused),
-        cmocka_unit_test(a_redirect_to_the_metadata_address_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, start_server, stop_server);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_name_that_leads_inward_the_second_time_is_refused_then),
+    cmocka_unit_test(the_inward_one_of_two_addresses_is_refused),
+    cmocka_unit_test(a_redirect_to_a_name_that_leads_inward_is_refused),
+    cmocka_unit_test(a_redirect_to_the_metadata_address_is_refused),
+};
+UNIT_TESTS_IN(tests, start_server, stop_server)

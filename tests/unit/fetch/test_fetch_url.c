@@ -1,15 +1,9 @@
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/auto.h"
 #include "common/base/mem.h"
 #include "common/fetch/fetch.h"
+#include "tests/unit/unit.h"
 
 #include <string.h>
 
@@ -98,12 +92,9 @@ static void the_last_part_of_the_path_is_the_name(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(https_urls_are_taken),
-        cmocka_unit_test(others_are_refused_by_name_but_not_repeated),
-        cmocka_unit_test(the_last_part_of_the_path_is_the_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(https_urls_are_taken),
+    cmocka_unit_test(others_are_refused_by_name_but_not_repeated),
+    cmocka_unit_test(the_last_part_of_the_path_is_the_name),
+};
+UNIT_TESTS(tests)

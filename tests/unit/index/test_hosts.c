@@ -80,13 +80,9 @@ static void what_is_wrong_is_told_with_the_settings_name(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sources_and_their_hosts),
-        cmocka_unit_test(none_is_a_choice),
-        cmocka_unit_test(what_is_wrong_is_told_with_the_settings_name),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(sources_and_their_hosts),
+    cmocka_unit_test(none_is_a_choice),
+    cmocka_unit_test(what_is_wrong_is_told_with_the_settings_name),
+};
+UNIT_TESTS(tests)

@@ -148,13 +148,9 @@ static void other_languages_have_no_packages(void **state)
     assert_int_equal(n, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_versions_pass_and_nothing_else),
-        cmocka_unit_test(long_names_are_refused_with_the_limit),
-        cmocka_unit_test(other_languages_have_no_packages),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(names_and_versions_pass_and_nothing_else),
+    cmocka_unit_test(long_names_are_refused_with_the_limit),
+    cmocka_unit_test(other_languages_have_no_packages),
+};
+UNIT_TESTS(tests)

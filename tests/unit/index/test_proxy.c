@@ -202,18 +202,14 @@ static void the_process_reaches_nothing_but_its_index(void **state)
     assert_no_escape(enter, &source, NEEDS_INTERNET | NEEDS_CHILDREN);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_go_both_ways_and_ends_are_told),
-        cmocka_unit_test(a_name_for_a_private_address_needs_the_operators_word),
-        cmocka_unit_test(other_hosts_and_ports_are_refused),
-        cmocka_unit_test(the_budget_ends_a_connection),
-        cmocka_unit_test(the_process_serves_until_it_is_killed),
-        cmocka_unit_test(the_process_reaches_nothing_but_its_index),
-    };
+UNIT_COMMAND(INDEX_PROXY_COMMAND, index_proxy_main)
 
-    if (argc > 1 && strcmp(argv[1], INDEX_PROXY_COMMAND) == 0)
-        return index_proxy_main();
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(bytes_go_both_ways_and_ends_are_told),
+    cmocka_unit_test(a_name_for_a_private_address_needs_the_operators_word),
+    cmocka_unit_test(other_hosts_and_ports_are_refused),
+    cmocka_unit_test(the_budget_ends_a_connection),
+    cmocka_unit_test(the_process_serves_until_it_is_killed),
+    cmocka_unit_test(the_process_reaches_nothing_but_its_index),
+};
+UNIT_TESTS(tests)

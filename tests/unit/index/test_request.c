@@ -71,13 +71,9 @@ static void a_head_has_a_bound(void **state)
     assert_int_equal(index_request_parse(text, sizeof text, &host, &head_len), INDEX_REQUEST_BAD);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_connect_is_understood_once_it_is_whole),
-        cmocka_unit_test(everything_else_is_refused),
-        cmocka_unit_test(a_head_has_a_bound),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_connect_is_understood_once_it_is_whole),
+    cmocka_unit_test(everything_else_is_refused),
+    cmocka_unit_test(a_head_has_a_bound),
+};
+UNIT_TESTS(tests)

@@ -398,25 +398,21 @@ static void a_long_job_ends_when_its_caller_has_gone(void **state)
     assert_true(json_array_size(json_object_get(left, "files")) > 100);
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_folder_is_told_row_by_row_with_places_in_between),
-        CASE(listings_deletions_and_moves_check_what_they_are_given),
-        CASE(a_file_is_moved_and_deleted),
-        CASE(every_page_size_tells_the_same_files),
-        CASE(a_file_is_told_with_its_size_and_time),
-        CASE(names_that_cannot_be_asked_for_are_passed_over),
-        CASE(a_place_that_is_none_is_refused_and_a_foreign_one_shows_nothing_foreign),
-        CASE(pages_of_no_or_too_many_files_are_refused),
-        CASE(names_are_found_by_how_they_begin),
-        CASE(opening_makes_no_sandbox),
-        CASE(reading_or_listing_files_uses_the_sandbox),
-        CASE(a_sandbox_that_is_gone_is_passed_over),
-        CASE(a_long_job_ends_when_its_caller_has_gone),
-        CASE(a_job_carries_out_every_operation_that_is_not_the_main_processs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_folder_is_told_row_by_row_with_places_in_between),
+    CASE(listings_deletions_and_moves_check_what_they_are_given),
+    CASE(a_file_is_moved_and_deleted),
+    CASE(every_page_size_tells_the_same_files),
+    CASE(a_file_is_told_with_its_size_and_time),
+    CASE(names_that_cannot_be_asked_for_are_passed_over),
+    CASE(a_place_that_is_none_is_refused_and_a_foreign_one_shows_nothing_foreign),
+    CASE(pages_of_no_or_too_many_files_are_refused),
+    CASE(names_are_found_by_how_they_begin),
+    CASE(opening_makes_no_sandbox),
+    CASE(reading_or_listing_files_uses_the_sandbox),
+    CASE(a_sandbox_that_is_gone_is_passed_over),
+    CASE(a_long_job_ends_when_its_caller_has_gone),
+    CASE(a_job_carries_out_every_operation_that_is_not_the_main_processs),
+};
+UNIT_TESTS(tests)

@@ -107,13 +107,9 @@ static void what_is_gone_gives_way_to_what_is_there(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_short_list_is_in_order_of_names),
-        TEST(what_lies_at_the_top_is_listed_however_much_there_is_below),
-        TEST(what_is_gone_gives_way_to_what_is_there),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(a_short_list_is_in_order_of_names),
+    TEST(what_lies_at_the_top_is_listed_however_much_there_is_below),
+    TEST(what_is_gone_gives_way_to_what_is_there),
+};
+UNIT_TESTS(tests)

@@ -134,14 +134,10 @@ static void pieces_are_all_told_and_always_increase(void **state)
     assert_int_equal(json_array_size(f->w.sent), 3);
 }
 
-int main(void)
-{
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_modern_client_cancels_by_leaving),  TEST(a_legacy_client_only_leaves),
-        TEST(in_a_session_it_can_cancel_as_well),  TEST(whose_answer_is_kept_can_come_back_for_it),
-        TEST(on_stdio_there_is_one_sign_for_both), TEST(pieces_are_all_told_and_always_increase),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(a_modern_client_cancels_by_leaving),  TEST(a_legacy_client_only_leaves),
+    TEST(in_a_session_it_can_cancel_as_well),  TEST(whose_answer_is_kept_can_come_back_for_it),
+    TEST(on_stdio_there_is_one_sign_for_both), TEST(pieces_are_all_told_and_always_increase),
+};
+UNIT_TESTS(tests)

@@ -369,29 +369,25 @@ static void a_call_hangs_up_only_where_the_client_can_come_back(void **state)
     mcp_replay_free(r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
+static const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(a_modern_client_carries_question_and_answer),
-        TEST(a_modern_state_comes_back_sealed),
-        TEST(a_modern_client_is_only_asked_what_it_declared),
-        TEST(a_legacy_session_is_asked_on_the_calls_stream),
-        TEST(a_resumable_session_has_its_questions_stored),
-        TEST(several_rounds_run_in_one_legacy_call),
-        TEST(a_legacy_client_that_cannot_be_asked_gets_a_failed_result),
-        TEST(a_client_on_stdio_is_asked_on_the_same_pipe),
-        TEST(a_question_answered_with_an_error_ends_the_call),
-        TEST(responses_without_a_request_are_accepted),
-        TEST(a_cancelled_call_is_not_answered),
-        TEST(cancelling_reaches_only_calls_of_the_same_session),
-        TEST(progress_is_told_to_those_who_want_it),
-        TEST(messages_in_progress_came_after_the_first_revision),
-        TEST(log_messages_need_a_level),
-        TEST(modern_clients_ask_for_messages_in_each_request),
-        TEST(only_a_valid_traceparent_gets_through),
-        TEST(a_call_hangs_up_only_where_the_client_can_come_back),
-    };
-
-    return RUN_TESTS(tests);
-}
+    TEST(a_modern_client_carries_question_and_answer),
+    TEST(a_modern_state_comes_back_sealed),
+    TEST(a_modern_client_is_only_asked_what_it_declared),
+    TEST(a_legacy_session_is_asked_on_the_calls_stream),
+    TEST(a_resumable_session_has_its_questions_stored),
+    TEST(several_rounds_run_in_one_legacy_call),
+    TEST(a_legacy_client_that_cannot_be_asked_gets_a_failed_result),
+    TEST(a_client_on_stdio_is_asked_on_the_same_pipe),
+    TEST(a_question_answered_with_an_error_ends_the_call),
+    TEST(responses_without_a_request_are_accepted),
+    TEST(a_cancelled_call_is_not_answered),
+    TEST(cancelling_reaches_only_calls_of_the_same_session),
+    TEST(progress_is_told_to_those_who_want_it),
+    TEST(messages_in_progress_came_after_the_first_revision),
+    TEST(log_messages_need_a_level),
+    TEST(modern_clients_ask_for_messages_in_each_request),
+    TEST(only_a_valid_traceparent_gets_through),
+    TEST(a_call_hangs_up_only_where_the_client_can_come_back),
+};
+UNIT_TESTS(tests)

@@ -1,13 +1,9 @@
 #include "config.h"
 
 #include "common/mcp/era.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define CAPS     "\"io.modelcontextprotocol/clientCapabilities\":{}"
 #define CLAIM(v) "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":" v "," CAPS "}"
@@ -264,16 +260,12 @@ static void only_texts_from_the_modern_revision_on_are_modern(void **state)
                          cases[i].modern);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decides_every_case_of_the_table),
-        cmocka_unit_test(a_silent_legacy_client_gets_later_members_but_no_new_content),
-        cmocka_unit_test(the_version_error_names_what_is_served_and_what_was_asked),
-        cmocka_unit_test(batches_are_for_the_revision_that_has_them),
-        cmocka_unit_test(header_values_in_base64_are_decoded_strictly),
-        cmocka_unit_test(only_texts_from_the_modern_revision_on_are_modern),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(decides_every_case_of_the_table),
+    cmocka_unit_test(a_silent_legacy_client_gets_later_members_but_no_new_content),
+    cmocka_unit_test(the_version_error_names_what_is_served_and_what_was_asked),
+    cmocka_unit_test(batches_are_for_the_revision_that_has_them),
+    cmocka_unit_test(header_values_in_base64_are_decoded_strictly),
+    cmocka_unit_test(only_texts_from_the_modern_revision_on_are_modern),
+};
+UNIT_TESTS(tests)

@@ -242,18 +242,14 @@ static void what_is_no_event_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
+static const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(a_modern_stream_hears_what_it_asked_for),
-        TEST(only_events_that_can_come_are_promised),
-        TEST(malformed_filters_are_refused),
-        TEST(a_legacy_stream_follows_its_session),
-        TEST(a_stream_on_stdio_follows_the_pin),
-        TEST(streams_are_refused_with_the_right_status),
-        TEST(what_is_no_event_is_refused),
-    };
-
-    return RUN_TESTS(tests);
-}
+    TEST(a_modern_stream_hears_what_it_asked_for),
+    TEST(only_events_that_can_come_are_promised),
+    TEST(malformed_filters_are_refused),
+    TEST(a_legacy_stream_follows_its_session),
+    TEST(a_stream_on_stdio_follows_the_pin),
+    TEST(streams_are_refused_with_the_right_status),
+    TEST(what_is_no_event_is_refused),
+};
+UNIT_TESTS(tests)

@@ -323,22 +323,18 @@ static void tools_without_a_title_or_an_output_schema_are_listed_without(void **
     asked_clear(&a);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
+static const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(messages_that_end_something_are_known),
-        TEST(resources_are_listed_and_read),
-        TEST(modern_resources_have_hints_and_another_code),
-        TEST(prompts_are_listed_and_made),
-        TEST(a_prompt_may_ask_in_both_eras),
-        TEST(completion_is_bounded_and_checks_what_it_refers_to),
-        TEST(a_server_without_prompts_and_resources_has_empty_lists),
-        TEST(capabilities_are_what_is_offered),
-        TEST(mirrored_arguments_must_agree),
-        TEST(audio_is_told_in_words_where_it_does_not_exist),
-        TEST(tools_without_a_title_or_an_output_schema_are_listed_without),
-    };
-
-    return RUN_TESTS(tests);
-}
+    TEST(messages_that_end_something_are_known),
+    TEST(resources_are_listed_and_read),
+    TEST(modern_resources_have_hints_and_another_code),
+    TEST(prompts_are_listed_and_made),
+    TEST(a_prompt_may_ask_in_both_eras),
+    TEST(completion_is_bounded_and_checks_what_it_refers_to),
+    TEST(a_server_without_prompts_and_resources_has_empty_lists),
+    TEST(capabilities_are_what_is_offered),
+    TEST(mirrored_arguments_must_agree),
+    TEST(audio_is_told_in_words_where_it_does_not_exist),
+    TEST(tools_without_a_title_or_an_output_schema_are_listed_without),
+};
+UNIT_TESTS(tests)

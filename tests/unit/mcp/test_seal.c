@@ -116,15 +116,11 @@ static void without_a_key_and_over_the_limit_nothing_is_sealed(void **state)
     assert_int_equal(e.kind, ERR_LIMIT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_value_survives_the_journey),
-        cmocka_unit_test(every_changed_character_breaks_the_seal),
-        cmocka_unit_test(a_state_opens_only_where_it_belongs),
-        cmocka_unit_test(the_order_of_arguments_does_not_matter),
-        cmocka_unit_test(without_a_key_and_over_the_limit_nothing_is_sealed),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_value_survives_the_journey),
+    cmocka_unit_test(every_changed_character_breaks_the_seal),
+    cmocka_unit_test(a_state_opens_only_where_it_belongs),
+    cmocka_unit_test(the_order_of_arguments_does_not_matter),
+    cmocka_unit_test(without_a_key_and_over_the_limit_nothing_is_sealed),
+};
+UNIT_TESTS(tests)

@@ -5,13 +5,9 @@
 #include "common/mcp/features/tool.h"
 #include "common/rpc/json.h"
 #include "tests/fakes/fake_client.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define META                                                                                       \
     "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","                       \
@@ -482,23 +478,19 @@ static void a_list_that_is_written_already_says_the_same(void **state)
     mcp_tools_cache_free(cached.tools_cache);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_that_is_written_already_says_the_same),
-        cmocka_unit_test(answers_legacy_clients),
-        cmocka_unit_test(answers_modern_clients),
-        cmocka_unit_test(refuses_what_is_no_message),
-        cmocka_unit_test(runs_batches_of_the_revision_that_has_them),
-        cmocka_unit_test(bounds_the_length_of_a_batch),
-        cmocka_unit_test(shapes_a_result_for_each_revision),
-        cmocka_unit_test(shapes_the_list_for_each_revision),
-        cmocka_unit_test(answers_to_aliases_without_listing_them),
-        cmocka_unit_test(a_tool_that_fails_is_a_result_with_its_reason_only),
-        cmocka_unit_test(foreign_method_names_do_not_reach_the_log),
-        cmocka_unit_test(the_list_is_built_once_until_a_tool_changes),
-        cmocka_unit_test(stdio_pins_its_era),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_list_that_is_written_already_says_the_same),
+    cmocka_unit_test(answers_legacy_clients),
+    cmocka_unit_test(answers_modern_clients),
+    cmocka_unit_test(refuses_what_is_no_message),
+    cmocka_unit_test(runs_batches_of_the_revision_that_has_them),
+    cmocka_unit_test(bounds_the_length_of_a_batch),
+    cmocka_unit_test(shapes_a_result_for_each_revision),
+    cmocka_unit_test(shapes_the_list_for_each_revision),
+    cmocka_unit_test(answers_to_aliases_without_listing_them),
+    cmocka_unit_test(a_tool_that_fails_is_a_result_with_its_reason_only),
+    cmocka_unit_test(foreign_method_names_do_not_reach_the_log),
+    cmocka_unit_test(the_list_is_built_once_until_a_tool_changes),
+    cmocka_unit_test(stdio_pins_its_era),
+};
+UNIT_TESTS(tests)

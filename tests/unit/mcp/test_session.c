@@ -497,28 +497,24 @@ static void deep_capabilities_make_a_session_that_can_be_read_again(void **state
     asked_clear(&a);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
+static const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(initialize_gives_a_session_whose_revision_counts),
-        TEST(a_session_of_the_revision_with_batches_may_use_them),
-        TEST(only_its_tenant_knows_a_session),
-        TEST(an_expired_session_is_unknown_and_swept),
-        TEST(responses_come_to_the_call_that_asked),
-        TEST(what_a_call_left_that_was_killed_is_swept),
-        TEST(a_session_is_offered_what_it_has_named),
-        TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
-        TEST(among_many_sessions_few_are_looked_at_and_used_ones_stay),
-        TEST(without_room_for_a_session_a_client_is_served),
-        TEST(the_sweep_leaves_streams_that_are_being_written),
-        TEST(delete_ends_a_session_for_good),
-        TEST(subscriptions_are_kept_and_bounded),
-        TEST(without_a_session_there_is_no_subscription),
-        TEST(a_log_level_is_checked_and_remembered),
-        TEST(deep_capabilities_make_a_session_that_can_be_read_again),
-        TEST(a_client_that_says_too_much_is_served_without_a_session),
-    };
-
-    return RUN_TESTS(tests);
-}
+    TEST(initialize_gives_a_session_whose_revision_counts),
+    TEST(a_session_of_the_revision_with_batches_may_use_them),
+    TEST(only_its_tenant_knows_a_session),
+    TEST(an_expired_session_is_unknown_and_swept),
+    TEST(responses_come_to_the_call_that_asked),
+    TEST(what_a_call_left_that_was_killed_is_swept),
+    TEST(a_session_is_offered_what_it_has_named),
+    TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
+    TEST(among_many_sessions_few_are_looked_at_and_used_ones_stay),
+    TEST(without_room_for_a_session_a_client_is_served),
+    TEST(the_sweep_leaves_streams_that_are_being_written),
+    TEST(delete_ends_a_session_for_good),
+    TEST(subscriptions_are_kept_and_bounded),
+    TEST(without_a_session_there_is_no_subscription),
+    TEST(a_log_level_is_checked_and_remembered),
+    TEST(deep_capabilities_make_a_session_that_can_be_read_again),
+    TEST(a_client_that_says_too_much_is_served_without_a_session),
+};
+UNIT_TESTS(tests)

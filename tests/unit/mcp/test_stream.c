@@ -229,18 +229,14 @@ static void events_are_written_as_clients_parse_them(void **state)
                                        "event: message\ndata: {\"a\":\"x\\ny\"}\n\n: \n\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
+static const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-        TEST(a_reader_gets_what_it_missed_and_then_what_comes),
-        TEST(a_stream_whose_writer_died_ends),
-        TEST(hostile_ids_open_nothing),
-        TEST(a_stream_is_bounded),
-        TEST(what_is_told_on_the_way_leaves_room_for_the_answer),
-        TEST(a_tenants_oldest_streams_make_room_for_new_ones),
-        TEST(events_are_written_as_clients_parse_them),
-    };
-
-    return RUN_TESTS(tests);
-}
+    TEST(a_reader_gets_what_it_missed_and_then_what_comes),
+    TEST(a_stream_whose_writer_died_ends),
+    TEST(hostile_ids_open_nothing),
+    TEST(a_stream_is_bounded),
+    TEST(what_is_told_on_the_way_leaves_room_for_the_answer),
+    TEST(a_tenants_oldest_streams_make_room_for_new_ones),
+    TEST(events_are_written_as_clients_parse_them),
+};
+UNIT_TESTS(tests)

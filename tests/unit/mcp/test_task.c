@@ -218,22 +218,18 @@ static void a_bad_list_of_tasks_is_refused(void **state)
            "-32021");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_call_becomes_a_task_for_those_who_declared_it, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(legacy_clients_get_no_task_whatever_they_declare, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_extension_is_told_to_modern_clients_only, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(each_status_has_its_members, setup, teardown),
-        cmocka_unit_test_setup_teardown(updates_and_cancellations_are_only_acknowledged, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(who_may_not_look_learns_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stream_hears_of_its_own_tasks_with_all_they_have, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_bad_list_of_tasks_is_refused, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_call_becomes_a_task_for_those_who_declared_it, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(legacy_clients_get_no_task_whatever_they_declare, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(the_extension_is_told_to_modern_clients_only, setup, teardown),
+    cmocka_unit_test_setup_teardown(each_status_has_its_members, setup, teardown),
+    cmocka_unit_test_setup_teardown(updates_and_cancellations_are_only_acknowledged, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(who_may_not_look_learns_nothing, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_stream_hears_of_its_own_tasks_with_all_they_have, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_bad_list_of_tasks_is_refused, setup, teardown),
+};
+UNIT_TESTS(tests)

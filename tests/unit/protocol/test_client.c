@@ -327,21 +327,17 @@ static void clients_ids_name_the_node(void **state)
     node_set(NULL);
 }
 
-int main(void)
-{
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(clients_ids_name_the_node),
-        TEST(who_cancels_says_so),
-        TEST(who_leaves_says_nothing),
-        TEST(who_only_looks_cancels_nothing),
-        TEST(a_call_with_a_limit_ends),
-        TEST(a_limit_holds_in_the_middle_of_an_answer),
-        TEST(a_caller_leaves_in_the_middle_of_an_answer),
-        TEST(a_call_that_lasts_is_told_once),
-        TEST(a_call_without_an_answer_says_which_process_ended),
-        TEST(a_broker_that_is_not_there_is_not_taken_for_its_engine),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(clients_ids_name_the_node),
+    TEST(who_cancels_says_so),
+    TEST(who_leaves_says_nothing),
+    TEST(who_only_looks_cancels_nothing),
+    TEST(a_call_with_a_limit_ends),
+    TEST(a_limit_holds_in_the_middle_of_an_answer),
+    TEST(a_caller_leaves_in_the_middle_of_an_answer),
+    TEST(a_call_that_lasts_is_told_once),
+    TEST(a_call_without_an_answer_says_which_process_ended),
+    TEST(a_broker_that_is_not_there_is_not_taken_for_its_engine),
+};
+UNIT_TESTS(tests)

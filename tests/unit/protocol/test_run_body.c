@@ -205,16 +205,13 @@ static void its_beginning_is_told_from_its_middle(void **state)
         assert_false(run_body_begins((const unsigned char *)other[i].data, other[i].len));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_arrives_as_it_was),
-        cmocka_unit_test(what_is_not_given_is_not_there),
-        cmocka_unit_test(large_texts_come_in_parts),
-        cmocka_unit_test(what_cannot_be_sent_is_told_to_the_worker),
-        cmocka_unit_test(a_worker_is_not_trusted),
-        cmocka_unit_test(it_comes_over_a_socket),
-        cmocka_unit_test(its_beginning_is_told_from_its_middle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_request_arrives_as_it_was),
+    cmocka_unit_test(what_is_not_given_is_not_there),
+    cmocka_unit_test(large_texts_come_in_parts),
+    cmocka_unit_test(what_cannot_be_sent_is_told_to_the_worker),
+    cmocka_unit_test(a_worker_is_not_trusted),
+    cmocka_unit_test(it_comes_over_a_socket),
+    cmocka_unit_test(its_beginning_is_told_from_its_middle),
+};
+UNIT_TESTS(tests)

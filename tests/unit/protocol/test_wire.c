@@ -6,13 +6,11 @@
 #include "common/protocol/wire.h"
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +18,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static const struct run_request request = {.tenant = "t",
                                            .conversation = "c",
@@ -161,15 +157,12 @@ static void every_operation_has_a_name_of_its_own(void **state)
     assert_int_equal(op_of(number), OP_UNKNOWN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_head_survives_the_wire),
-        cmocka_unit_test(heads_that_lack_or_bend_something_are_refused),
-        cmocka_unit_test(errors_keep_their_kind_on_the_wire),
-        cmocka_unit_test(errors_keep_their_errno_on_the_wire),
-        cmocka_unit_test(every_operation_has_a_name_of_its_own),
-        cmocka_unit_test(a_run_is_alive_exactly_as_long_as_its_supervisor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_head_survives_the_wire),
+    cmocka_unit_test(heads_that_lack_or_bend_something_are_refused),
+    cmocka_unit_test(errors_keep_their_kind_on_the_wire),
+    cmocka_unit_test(errors_keep_their_errno_on_the_wire),
+    cmocka_unit_test(every_operation_has_a_name_of_its_own),
+    cmocka_unit_test(a_run_is_alive_exactly_as_long_as_its_supervisor),
+};
+UNIT_TESTS(tests)

@@ -2,13 +2,9 @@
 #include "config.h"
 
 #include "common/records/output.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 /* Feeds text in pieces of step bytes and returns what is kept. */
 static char *kept(const char *text, size_t len, size_t keep, size_t step, uint64_t *out_kept,
@@ -157,15 +153,12 @@ static void streams_are_kept_once_and_seen_three_ways(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_output_is_kept_whole),
-        cmocka_unit_test(long_output_keeps_its_head_and_its_tail),
-        cmocka_unit_test(characters_are_not_cut_in_half),
-        cmocka_unit_test(broken_bytes_are_replaced_and_totals_stay_exact),
-        cmocka_unit_test(a_flood_stays_within_its_memory),
-        cmocka_unit_test(streams_are_kept_once_and_seen_three_ways),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(short_output_is_kept_whole),
+    cmocka_unit_test(long_output_keeps_its_head_and_its_tail),
+    cmocka_unit_test(characters_are_not_cut_in_half),
+    cmocka_unit_test(broken_bytes_are_replaced_and_totals_stay_exact),
+    cmocka_unit_test(a_flood_stays_within_its_memory),
+    cmocka_unit_test(streams_are_kept_once_and_seen_three_ways),
+};
+UNIT_TESTS(tests)

@@ -200,19 +200,16 @@ static void who_skips_goes_on_at_a_line(void **state)
     output_free(l);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_read_from_any_offset),
-        cmocka_unit_test(what_left_the_ring_is_counted),
-        cmocka_unit_test(a_character_is_never_cut),
-        cmocka_unit_test(behind_a_gap_no_half_character_stands),
-        cmocka_unit_test(nul_and_escape_bytes_are_kept),
-        cmocka_unit_test(lines_are_given_whole),
-        cmocka_unit_test(streams_keep_their_order),
-        cmocka_unit_test(a_line_longer_than_the_bound_is_given_in_parts),
-        cmocka_unit_test(a_piece_behind_a_gap_says_what_is_gone),
-        cmocka_unit_test(who_skips_goes_on_at_a_line),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(text_is_read_from_any_offset),
+    cmocka_unit_test(what_left_the_ring_is_counted),
+    cmocka_unit_test(a_character_is_never_cut),
+    cmocka_unit_test(behind_a_gap_no_half_character_stands),
+    cmocka_unit_test(nul_and_escape_bytes_are_kept),
+    cmocka_unit_test(lines_are_given_whole),
+    cmocka_unit_test(streams_keep_their_order),
+    cmocka_unit_test(a_line_longer_than_the_bound_is_given_in_parts),
+    cmocka_unit_test(a_piece_behind_a_gap_says_what_is_gone),
+    cmocka_unit_test(who_skips_goes_on_at_a_line),
+};
+UNIT_TESTS(tests)

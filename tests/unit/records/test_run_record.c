@@ -455,24 +455,21 @@ static void a_result_that_did_not_fit_is_not_seen(void **state)
 
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_fixture(a_run_is_found_by_its_owner_only),
-        with_fixture(the_result_comes_with_its_output),
-        with_fixture(offsets_hold_for_output_that_is_kept_in_part),
-        with_fixture(a_torn_record_is_no_record),
-        with_fixture(a_torn_result_is_no_result),
-        with_fixture(what_expired_is_gone_at_once_and_swept),
-        with_fixture(the_list_is_newest_first_and_tells_how_they_stand),
-        with_fixture(runs_of_the_same_second_are_listed_by_their_ids),
-        with_fixture(a_long_list_ends_at_its_bound_with_the_newest),
-        with_fixture(texts_are_kept_as_they_are),
-        with_fixture(a_tenants_oldest_results_go_first),
-        with_fixture(a_tenants_results_are_bounded_in_number),
-        with_fixture(a_result_tells_why_the_next_run_will_be_refused),
-        with_fixture(a_full_disk_leaves_nothing_behind),
-        with_fixture(a_result_that_did_not_fit_is_not_seen),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    with_fixture(a_run_is_found_by_its_owner_only),
+    with_fixture(the_result_comes_with_its_output),
+    with_fixture(offsets_hold_for_output_that_is_kept_in_part),
+    with_fixture(a_torn_record_is_no_record),
+    with_fixture(a_torn_result_is_no_result),
+    with_fixture(what_expired_is_gone_at_once_and_swept),
+    with_fixture(the_list_is_newest_first_and_tells_how_they_stand),
+    with_fixture(runs_of_the_same_second_are_listed_by_their_ids),
+    with_fixture(a_long_list_ends_at_its_bound_with_the_newest),
+    with_fixture(texts_are_kept_as_they_are),
+    with_fixture(a_tenants_oldest_results_go_first),
+    with_fixture(a_tenants_results_are_bounded_in_number),
+    with_fixture(a_result_tells_why_the_next_run_will_be_refused),
+    with_fixture(a_full_disk_leaves_nothing_behind),
+    with_fixture(a_result_that_did_not_fit_is_not_seen),
+};
+UNIT_TESTS(tests)

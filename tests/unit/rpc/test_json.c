@@ -274,24 +274,21 @@ static void rows_stay_sorted_the_newest_first_whatever_order_they_come_in(void *
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_value_is_accepted_at_the_top),
-        cmocka_unit_test(what_is_not_json_is_refused_with_the_reason),
-        cmocka_unit_test(messages_never_quote_the_input),
-        cmocka_unit_test(nesting_is_bounded_before_anything_is_built),
-        cmocka_unit_test(brackets_inside_strings_do_not_count),
-        cmocka_unit_test(the_number_of_values_is_bounded_before_anything_is_built),
-        cmocka_unit_test(a_string_without_an_end_is_read_to_its_last_byte),
-        cmocka_unit_test(exactly_the_given_length_is_read),
-        cmocka_unit_test(a_nul_byte_is_refused_wherever_it_stands),
-        cmocka_unit_test(an_escaped_nul_in_a_string_is_kept),
-        cmocka_unit_test(writing_is_compact_keeps_the_order_and_is_bounded),
-        cmocka_unit_test(pretty_text_is_indented_by_two),
-        cmocka_unit_test(any_bytes_become_a_string),
-        cmocka_unit_test(members_are_read_with_their_type),
-        cmocka_unit_test(rows_stay_sorted_the_newest_first_whatever_order_they_come_in),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_kind_of_value_is_accepted_at_the_top),
+    cmocka_unit_test(what_is_not_json_is_refused_with_the_reason),
+    cmocka_unit_test(messages_never_quote_the_input),
+    cmocka_unit_test(nesting_is_bounded_before_anything_is_built),
+    cmocka_unit_test(brackets_inside_strings_do_not_count),
+    cmocka_unit_test(the_number_of_values_is_bounded_before_anything_is_built),
+    cmocka_unit_test(a_string_without_an_end_is_read_to_its_last_byte),
+    cmocka_unit_test(exactly_the_given_length_is_read),
+    cmocka_unit_test(a_nul_byte_is_refused_wherever_it_stands),
+    cmocka_unit_test(an_escaped_nul_in_a_string_is_kept),
+    cmocka_unit_test(writing_is_compact_keeps_the_order_and_is_bounded),
+    cmocka_unit_test(pretty_text_is_indented_by_two),
+    cmocka_unit_test(any_bytes_become_a_string),
+    cmocka_unit_test(members_are_read_with_their_type),
+    cmocka_unit_test(rows_stay_sorted_the_newest_first_whatever_order_they_come_in),
+};
+UNIT_TESTS(tests)

@@ -161,17 +161,14 @@ static void the_answer_outlives_the_request(void **state)
     expect_text(answer, "{\"jsonrpc\":\"2.0\",\"id\":\"abc\",\"result\":{}}");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_has_an_id_a_method_and_perhaps_params),
-        cmocka_unit_test(a_notification_has_no_id),
-        cmocka_unit_test(a_response_has_a_result_or_an_error),
-        cmocka_unit_test(other_values_are_refused_by_name_but_keep_a_usable_id),
-        cmocka_unit_test(answers_echo_the_id_as_it_came),
-        cmocka_unit_test(an_error_without_an_id_has_no_id_member),
-        cmocka_unit_test(a_result_that_could_not_be_made_gives_no_answer),
-        cmocka_unit_test(the_answer_outlives_the_request),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_request_has_an_id_a_method_and_perhaps_params),
+    cmocka_unit_test(a_notification_has_no_id),
+    cmocka_unit_test(a_response_has_a_result_or_an_error),
+    cmocka_unit_test(other_values_are_refused_by_name_but_keep_a_usable_id),
+    cmocka_unit_test(answers_echo_the_id_as_it_came),
+    cmocka_unit_test(an_error_without_an_id_has_no_id_member),
+    cmocka_unit_test(a_result_that_could_not_be_made_gives_no_answer),
+    cmocka_unit_test(the_answer_outlives_the_request),
+};
+UNIT_TESTS(tests)

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "tests/unit/escapes.h"
+#include "tests/unit/sandbox/kernel.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 #include "common/base/fdio.h"
@@ -39,11 +40,9 @@ int renameat(int from_fd, const char *from, int to_fd, const char *to)
 /* How often the disk has room; then others have filled it. */
 static int looks_with_room = INT_MAX;
 
-int fstatvfs(int fd, struct statvfs *out)
+static uint64_t room(void)
 {
-    (void)fd;
-    *out = (struct statvfs){.f_frsize = 1, .f_bavail = looks_with_room-- > 0 ? 1ll << 40 : 0};
-    return 0;
+    return looks_with_room-- > 0 ? 1ull << 40 : 0;
 }
 
 /* ---- making archives as others do ---- */
@@ -651,35 +650,36 @@ static void a_reader_without_a_filter_does_not_read(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest tests[] = {
-        TEST(packed_files_come_back),
-        TEST(a_reader_that_is_taken_over_reaches_nothing),
-        TEST(a_reader_without_a_filter_does_not_read),
-        TEST(a_folder_alone_is_packed),
-        TEST(a_folder_that_is_no_sandbox_is_packed_whole),
-        TEST(only_relative_regular_files_are_packed),
-        TEST(an_unread_archive_ends),
-        TEST(a_reader_that_takes_too_long_is_left),
-        TEST(a_file_that_changes_keeps_its_size_in_the_archive),
-        TEST(folders_come_too),
-        TEST(what_the_conversation_may_still_have),
-        TEST(names_that_leave_the_sandbox),
-        TEST(links_and_devices),
-        TEST(bombs),
-        TEST(too_many_entries),
-        TEST(names_that_are_there_twice),
-        TEST(what_is_no_archive),
-        TEST(what_is_in_the_way),
-        TEST(a_disk_that_others_fill_ends_it),
-        TEST(what_was_new_is_taken_back_when_the_disk_fails),
-        TEST(the_reader_has_no_rights),
-        TEST(records_are_taken_for_hostile),
-    };
+UNIT_COMMAND(UNPACK_READER_COMMAND, unpack_reader_main)
 
-    if (argc == 2 && strcmp(argv[1], UNPACK_READER_COMMAND) == 0)
-        return unpack_reader_main();
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return RUN_TESTS(tests);
+static int set_up(void **state)
+{
+    disk_free = room;
+    return unit_ignore_sigpipe(state);
 }
+
+static const struct CMUnitTest tests[] = {
+    TEST(packed_files_come_back),
+    TEST(a_reader_that_is_taken_over_reaches_nothing),
+    TEST(a_reader_without_a_filter_does_not_read),
+    TEST(a_folder_alone_is_packed),
+    TEST(a_folder_that_is_no_sandbox_is_packed_whole),
+    TEST(only_relative_regular_files_are_packed),
+    TEST(an_unread_archive_ends),
+    TEST(a_reader_that_takes_too_long_is_left),
+    TEST(a_file_that_changes_keeps_its_size_in_the_archive),
+    TEST(folders_come_too),
+    TEST(what_the_conversation_may_still_have),
+    TEST(names_that_leave_the_sandbox),
+    TEST(links_and_devices),
+    TEST(bombs),
+    TEST(too_many_entries),
+    TEST(names_that_are_there_twice),
+    TEST(what_is_no_archive),
+    TEST(what_is_in_the_way),
+    TEST(a_disk_that_others_fill_ends_it),
+    TEST(what_was_new_is_taken_back_when_the_disk_fails),
+    TEST(the_reader_has_no_rights),
+    TEST(records_are_taken_for_hostile),
+};
+UNIT_TESTS_IN(tests, set_up, NULL)

@@ -365,19 +365,14 @@ static void modes_have_no_bits_that_give_rights(void **state)
     sandbox_root_close(&other);
 }
 
-int main(int argc, char **argv)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
-    static const struct CMUnitTest tests[] = {
-        CASE(a_conversation_comes_back_in_a_root_of_another_secret),
-        CASE(what_is_there_stays_unless_it_is_replaced),
-        CASE(a_replacement_that_fails_brings_everything_back),
-        CASE(a_hostile_backup_is_refused_and_leaves_nothing),
-        CASE(modes_have_no_bits_that_give_rights),
-    };
+UNIT_COMMAND(BACKUP_READER_COMMAND, backup_reader_main)
 
-    if (argc == 2 && strcmp(argv[1], BACKUP_READER_COMMAND) == 0)
-        return backup_reader_main();
-    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_conversation_comes_back_in_a_root_of_another_secret),
+    CASE(what_is_there_stays_unless_it_is_replaced),
+    CASE(a_replacement_that_fails_brings_everything_back),
+    CASE(a_hostile_backup_is_refused_and_leaves_nothing),
+    CASE(modes_have_no_bits_that_give_rights),
+};
+UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

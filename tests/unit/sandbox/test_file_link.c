@@ -1,14 +1,8 @@
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/err.h"
 #include "common/sandbox/links/file_link.h"
+#include "tests/unit/unit.h"
 
 #include <string.h>
 
@@ -190,16 +184,13 @@ static void a_signature_is_good_for_one_path_until_its_time(void **state)
             fail_msg("%s is not ERR_DENIED", bad[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_is_what_nginx_computes),
-        cmocka_unit_test(a_token_is_good_for_one_text_and_one_key),
-        cmocka_unit_test(a_token_of_the_secret_before_ends_with_its_time),
-        cmocka_unit_test(tokens_need_no_encoding),
-        cmocka_unit_test(a_url_is_taken_apart),
-        cmocka_unit_test(only_the_plain_form_of_a_url_is_good),
-        cmocka_unit_test(a_signature_is_good_for_one_path_until_its_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_token_is_what_nginx_computes),
+    cmocka_unit_test(a_token_is_good_for_one_text_and_one_key),
+    cmocka_unit_test(a_token_of_the_secret_before_ends_with_its_time),
+    cmocka_unit_test(tokens_need_no_encoding),
+    cmocka_unit_test(a_url_is_taken_apart),
+    cmocka_unit_test(only_the_plain_form_of_a_url_is_good),
+    cmocka_unit_test(a_signature_is_good_for_one_path_until_its_time),
+};
+UNIT_TESTS(tests)

@@ -243,19 +243,16 @@ static void a_page_that_looked_at_enough_ends_early(void **state)
     assert_string_equal(buf_str(&got), "d2/19999/ ");
 }
 
-int main(void)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 #define BIG(fn)  cmocka_unit_test_setup_teardown(fn, fixture_setup_big, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(every_page_size_tells_the_same),
-        CASE(links_and_others_are_named_and_never_followed),
-        CASE(odd_names_are_listed_as_they_are),
-        CASE(a_place_goes_on_behind_what_is_gone_meanwhile),
-        CASE(what_is_no_place_is_refused),
-        CASE(what_is_too_deep_is_said),
-        BIG(a_hundred_thousand_files_come_page_by_page),
-        BIG(a_page_that_looked_at_enough_ends_early),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(every_page_size_tells_the_same),
+    CASE(links_and_others_are_named_and_never_followed),
+    CASE(odd_names_are_listed_as_they_are),
+    CASE(a_place_goes_on_behind_what_is_gone_meanwhile),
+    CASE(what_is_no_place_is_refused),
+    CASE(what_is_too_deep_is_said),
+    BIG(a_hundred_thousand_files_come_page_by_page),
+    BIG(a_page_that_looked_at_enough_ends_early),
+};
+UNIT_TESTS(tests)

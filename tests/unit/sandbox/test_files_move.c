@@ -199,17 +199,14 @@ static void a_very_deep_folder_goes_with_few_descriptors(void **state)
     assert_int_equal(fixture_open_fds(), fds);
 }
 
-int main(void)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_put_without_replace_leaves_what_is_there),
-        CASE(a_file_and_a_folder_move_and_folders_are_made),
-        CASE(what_cannot_move_says_why_and_stays),
-        CASE(replace_replaces_files_links_and_empty_folders),
-        CASE(a_deleted_link_leaves_its_target),
-        CASE(a_folder_goes_only_when_it_is_empty_or_on_demand),
-        CASE(a_very_deep_folder_goes_with_few_descriptors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_put_without_replace_leaves_what_is_there),
+    CASE(a_file_and_a_folder_move_and_folders_are_made),
+    CASE(what_cannot_move_says_why_and_stays),
+    CASE(replace_replaces_files_links_and_empty_folders),
+    CASE(a_deleted_link_leaves_its_target),
+    CASE(a_folder_goes_only_when_it_is_empty_or_on_demand),
+    CASE(a_very_deep_folder_goes_with_few_descriptors),
+};
+UNIT_TESTS(tests)

@@ -88,16 +88,12 @@ static void a_folder_that_is_no_folder_is_an_error(void **state)
     assert_int_equal(f->e.kind, ERR_IO);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_is_written_whole_and_then_left_alone, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test(the_entry_program_is_one),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_mended, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_no_folder_is_an_error, fixture_setup,
-                                        fixture_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(it_is_written_whole_and_then_left_alone, fixture_setup,
+                                    fixture_teardown),
+    cmocka_unit_test(the_entry_program_is_one),
+    cmocka_unit_test_setup_teardown(what_is_wrong_is_mended, fixture_setup, fixture_teardown),
+    cmocka_unit_test_setup_teardown(a_folder_that_is_no_folder_is_an_error, fixture_setup,
+                                    fixture_teardown),
+};
+UNIT_TESTS(tests)

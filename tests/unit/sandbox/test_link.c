@@ -1,15 +1,9 @@
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/auto.h"
 #include "common/base/mem.h"
 #include "common/sandbox/links/link.h"
+#include "tests/unit/unit.h"
 
 #include <string.h>
 
@@ -162,17 +156,14 @@ static void a_subject_is_bounded(void **state)
     assert_null(link_subject(uri, LINK_ARCHIVE));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_link_says_what_it_is_for),
-        cmocka_unit_test(it_ends_when_it_says),
-        cmocka_unit_test(it_is_good_for_nothing_else),
-        cmocka_unit_test(a_link_of_the_secret_before_ends_with_its_time),
-        cmocka_unit_test(an_altered_query_is_refused),
-        cmocka_unit_test(a_query_of_another_form_is_refused),
-        cmocka_unit_test(odd_paths_have_no_subject),
-        cmocka_unit_test(a_subject_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_link_says_what_it_is_for),
+    cmocka_unit_test(it_ends_when_it_says),
+    cmocka_unit_test(it_is_good_for_nothing_else),
+    cmocka_unit_test(a_link_of_the_secret_before_ends_with_its_time),
+    cmocka_unit_test(an_altered_query_is_refused),
+    cmocka_unit_test(a_query_of_another_form_is_refused),
+    cmocka_unit_test(odd_paths_have_no_subject),
+    cmocka_unit_test(a_subject_is_bounded),
+};
+UNIT_TESTS(tests)

@@ -1,14 +1,8 @@
 #include "config.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/auto.h"
 #include "common/sandbox/files/media.h"
+#include "tests/unit/unit.h"
 
 #include <string.h>
 
@@ -113,13 +107,10 @@ static void a_large_head_is_cut(void **state)
     free(zeros);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_extension_decides_when_it_is_known),
-        cmocka_unit_test(unknown_names_without_content_are_octets),
-        cmocka_unit_test(content_decides_for_the_rest),
-        cmocka_unit_test(a_large_head_is_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_extension_decides_when_it_is_known),
+    cmocka_unit_test(unknown_names_without_content_are_octets),
+    cmocka_unit_test(content_decides_for_the_rest),
+    cmocka_unit_test(a_large_head_is_cut),
+};
+UNIT_TESTS(tests)

@@ -7,6 +7,15 @@
 
 #define OLD_UID 1000 /* the fixture's */
 
+static struct fixture *needs_root(void **state)
+{
+    if (geteuid() != 0) {
+        print_message("skipped: only root can give files away\n");
+        skip();
+    }
+    return *state;
+}
+
 /* The fixture's SANDBOX_ROOT with SANDBOX_USER=auto. */
 static struct sandbox_root open_auto(struct fixture *f)
 {
@@ -28,7 +37,7 @@ static uid_t owner_of(const struct sandbox *sb, const char *name)
 
 static void each_sandbox_has_an_owner_and_keeps_it(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = needs_root(state);
     struct sandbox_root root = open_auto(f);
     AUTO_SANDBOX struct sandbox one = open_in(&root, "one");
     AUTO_SANDBOX struct sandbox again = open_in(&root, "one");
@@ -48,7 +57,7 @@ static void each_sandbox_has_an_owner_and_keeps_it(void **state)
 
 static void a_warm_directory_brings_its_owner_along(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = needs_root(state);
     struct sandbox_root root = open_auto(f);
     char name[WARM_DIR_NAME_LEN + 1];
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
@@ -66,7 +75,7 @@ static void a_warm_directory_brings_its_owner_along(void **state)
 /* Files, folders, links and what has two names; not what a link names. */
 static void a_tree_of_another_owner_is_taken_over(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = needs_root(state);
     static const char *const names[] = {".", "d", "d/e", "d/e/f", "hard", "soft", "fifo"};
     char outside[400];
     struct stat st;
@@ -92,7 +101,7 @@ static void a_tree_of_another_owner_is_taken_over(void **state)
 
 static void a_tree_in_use_keeps_its_owner(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = needs_root(state);
     struct sandbox_root root = open_auto(f);
     AUTO_SANDBOX struct sandbox during = open_in(&root, "talk");
 
@@ -107,7 +116,7 @@ static void a_tree_in_use_keeps_its_owner(void **state)
 
 static void no_sandbox_belongs_to_root(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = needs_root(state);
     struct sandbox_root root = open_auto(f);
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
 
@@ -123,7 +132,7 @@ static void no_sandbox_belongs_to_root(void **state)
 /* Trees deeper than what is given are left as they are; the rest is given. */
 static void depth_is_bounded(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = needs_root(state);
     const struct sandbox_owner owner = {2000000000, 2000000000};
     AUTO_FD int at = fcntl(f->sb.fd, F_DUPFD_CLOEXEC, 3);
     struct stat st;
@@ -140,21 +149,13 @@ static void depth_is_bounded(void **state)
     assert_int_equal(st.st_uid, geteuid());
 }
 
-int main(void)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(each_sandbox_has_an_owner_and_keeps_it),
-        CASE(a_warm_directory_brings_its_owner_along),
-        CASE(a_tree_of_another_owner_is_taken_over),
-        CASE(a_tree_in_use_keeps_its_owner),
-        CASE(no_sandbox_belongs_to_root),
-        CASE(depth_is_bounded),
-    };
-
-    if (geteuid() != 0) {
-        print_message("skipped: only root can give files away\n");
-        return 77;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(each_sandbox_has_an_owner_and_keeps_it),
+    CASE(a_warm_directory_brings_its_owner_along),
+    CASE(a_tree_of_another_owner_is_taken_over),
+    CASE(a_tree_in_use_keeps_its_owner),
+    CASE(no_sandbox_belongs_to_root),
+    CASE(depth_is_bounded),
+};
+UNIT_TESTS(tests)

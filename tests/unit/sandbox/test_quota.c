@@ -241,22 +241,18 @@ static void a_disk_that_is_nearly_full_takes_nothing(void **state)
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_empty_sandbox_takes_nothing),
-        CASE(everything_with_a_name_counts),
-        CASE(holes_take_nothing_and_a_file_of_many_names_counts_once),
-        CASE(counting_ends_when_it_is_enough),
-        CASE(what_is_too_deep_to_count_is_too_much),
-        CASE(without_bounds_everything_fits),
-        CASE(what_would_pass_the_quota_is_refused_with_the_sizes),
-        CASE(what_is_above_it_already_is_refused),
-        CASE(conversations_of_a_tenant_share_its_bytes),
-        CASE(with_nothing_left_by_others_an_empty_conversation_takes_nothing),
-        CASE(the_number_of_files_is_bounded),
-        CASE(a_disk_that_is_nearly_full_takes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(an_empty_sandbox_takes_nothing),
+    CASE(everything_with_a_name_counts),
+    CASE(holes_take_nothing_and_a_file_of_many_names_counts_once),
+    CASE(counting_ends_when_it_is_enough),
+    CASE(what_is_too_deep_to_count_is_too_much),
+    CASE(without_bounds_everything_fits),
+    CASE(what_would_pass_the_quota_is_refused_with_the_sizes),
+    CASE(what_is_above_it_already_is_refused),
+    CASE(conversations_of_a_tenant_share_its_bytes),
+    CASE(with_nothing_left_by_others_an_empty_conversation_takes_nothing),
+    CASE(the_number_of_files_is_bounded),
+    CASE(a_disk_that_is_nearly_full_takes_nothing),
+};
+UNIT_TESTS(tests)

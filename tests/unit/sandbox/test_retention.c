@@ -263,24 +263,20 @@ static void a_hundred_thousand_conversations_are_gathered_and_sorted(void **stat
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 #define BIG(fn)  cmocka_unit_test_setup_teardown(fn, fixture_setup_big, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_bounds_all_stay),
-        cmocka_unit_test(what_was_not_used_for_longer_than_its_time_goes),
-        cmocka_unit_test(above_the_total_the_oldest_go_until_the_rest_fits),
-        cmocka_unit_test(what_is_in_use_counts_and_another_goes_in_its_place),
-        cmocka_unit_test(what_has_expired_does_not_count_in_the_total),
-        cmocka_unit_test(the_next_look_is_when_something_expires),
-        cmocka_unit_test(a_year_of_conversations),
-        cmocka_unit_test(a_clock_that_jumps_ahead_costs_nothing_until_it_stays),
-        cmocka_unit_test(a_jump_at_the_start_costs_nothing),
-        cmocka_unit_test(short_lives_are_not_lengthened),
-        CASE(looks_outlive_a_process),
-        CASE(a_gathering_finds_every_sandbox_and_its_last_use),
-        CASE(sizes_are_noted_or_counted_where_the_total_is_bounded),
-        BIG(a_hundred_thousand_conversations_are_gathered_and_sorted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(without_bounds_all_stay),
+    cmocka_unit_test(what_was_not_used_for_longer_than_its_time_goes),
+    cmocka_unit_test(above_the_total_the_oldest_go_until_the_rest_fits),
+    cmocka_unit_test(what_is_in_use_counts_and_another_goes_in_its_place),
+    cmocka_unit_test(what_has_expired_does_not_count_in_the_total),
+    cmocka_unit_test(the_next_look_is_when_something_expires),
+    cmocka_unit_test(a_year_of_conversations),
+    cmocka_unit_test(a_clock_that_jumps_ahead_costs_nothing_until_it_stays),
+    cmocka_unit_test(a_jump_at_the_start_costs_nothing),
+    cmocka_unit_test(short_lives_are_not_lengthened),
+    CASE(looks_outlive_a_process),
+    CASE(a_gathering_finds_every_sandbox_and_its_last_use),
+    CASE(sizes_are_noted_or_counted_where_the_total_is_bounded),
+    BIG(a_hundred_thousand_conversations_are_gathered_and_sorted),
+};
+UNIT_TESTS(tests)

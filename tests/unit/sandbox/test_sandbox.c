@@ -406,27 +406,24 @@ static void a_damaged_name_secret_is_refused(void **state)
     assert_non_null(strstr(f->e.text, "name-secret is damaged"));
 }
 
-int main(void)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_new_root_is_closed_to_others),
-        CASE(a_root_is_closed_when_it_opens_again),
-        CASE(a_root_that_cannot_be_closed_is_refused),
-        CASE(a_root_opens_again_and_keeps_its_sandboxes),
-        CASE(a_wrong_root_is_refused_with_what_to_change),
-        CASE(leftovers_of_killed_uploads_are_swept_when_old),
-        CASE(names_depend_on_tenant_id_and_secret_with_lengths),
-        CASE(ids_are_bounded_text_without_control_characters),
-        CASE(a_sandbox_belongs_to_its_user),
-        CASE(a_sandbox_that_a_program_locked_opens_again),
-        CASE(a_planted_link_is_no_sandbox),
-        CASE(paths_and_urls_are_made_of_the_settings),
-        CASE(urls_encode_every_byte_exactly),
-        CASE(urls_of_a_limited_time_are_signed),
-        CASE(a_url_needs_the_token_of_the_name),
-        CASE(a_secret_is_replaced_and_conversations_stay),
-        CASE(a_damaged_name_secret_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_new_root_is_closed_to_others),
+    CASE(a_root_is_closed_when_it_opens_again),
+    CASE(a_root_that_cannot_be_closed_is_refused),
+    CASE(a_root_opens_again_and_keeps_its_sandboxes),
+    CASE(a_wrong_root_is_refused_with_what_to_change),
+    CASE(leftovers_of_killed_uploads_are_swept_when_old),
+    CASE(names_depend_on_tenant_id_and_secret_with_lengths),
+    CASE(ids_are_bounded_text_without_control_characters),
+    CASE(a_sandbox_belongs_to_its_user),
+    CASE(a_sandbox_that_a_program_locked_opens_again),
+    CASE(a_planted_link_is_no_sandbox),
+    CASE(paths_and_urls_are_made_of_the_settings),
+    CASE(urls_encode_every_byte_exactly),
+    CASE(urls_of_a_limited_time_are_signed),
+    CASE(a_url_needs_the_token_of_the_name),
+    CASE(a_secret_is_replaced_and_conversations_stay),
+    CASE(a_damaged_name_secret_is_refused),
+};
+UNIT_TESTS(tests)

@@ -156,15 +156,11 @@ static void a_name_has_room_for_the_mark(void **state)
     assert_true(sandbox_text_ok(inside, strlen(inside)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_name_lasts_as_long_as_the_absence, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_home_that_is_back_ends_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_nobody_calls_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(homes_of_any_form_are_no_harm, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_name_has_room_for_the_mark, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(a_name_lasts_as_long_as_the_absence, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_home_that_is_back_ends_it, setup, teardown),
+    cmocka_unit_test_setup_teardown(what_nobody_calls_ends, setup, teardown),
+    cmocka_unit_test_setup_teardown(homes_of_any_form_are_no_harm, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_name_has_room_for_the_mark, setup, teardown),
+};
+UNIT_TESTS(tests)

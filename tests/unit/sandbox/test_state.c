@@ -113,16 +113,12 @@ static void looking_for_a_sandbox_makes_none(void **state)
     assert_string_equal(sb.name, f->sb.name);
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_record_says_whose_and_when),
-        CASE(using_it_again_keeps_when_it_was_made),
-        CASE(a_damaged_record_is_none_and_is_replaced),
-        CASE(a_list_holds_the_tenants_own_newest_first),
-        CASE(looking_for_a_sandbox_makes_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_record_says_whose_and_when),
+    CASE(using_it_again_keeps_when_it_was_made),
+    CASE(a_damaged_record_is_none_and_is_replaced),
+    CASE(a_list_holds_the_tenants_own_newest_first),
+    CASE(looking_for_a_sandbox_makes_none),
+};
+UNIT_TESTS(tests)

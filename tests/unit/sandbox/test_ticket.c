@@ -104,13 +104,10 @@ static void the_sweep_takes_what_expired_long_ago(void **state)
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_ticket_says_what_was_allowed),        CASE(it_is_used_once),
+static const struct CMUnitTest tests[] = {
+    CASE(a_ticket_says_what_was_allowed),        CASE(it_is_used_once),
 
-        CASE(what_is_no_id_opens_nothing),           CASE(a_damaged_one_is_told),
-        CASE(the_sweep_takes_what_expired_long_ago),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+    CASE(what_is_no_id_opens_nothing),           CASE(a_damaged_one_is_told),
+    CASE(the_sweep_takes_what_expired_long_ago),
+};
+UNIT_TESTS(tests)

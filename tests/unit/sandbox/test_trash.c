@@ -203,20 +203,16 @@ static void a_spare_with_something_in_it_goes_to_the_trash(void **state)
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 #define BIG(fn)  cmocka_unit_test_setup_teardown(fn, fixture_setup_big, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_retired_sandbox_is_gone_at_once_and_its_trash_can_be_emptied),
-        CASE(an_open_one_is_not_taken_away),
-        CASE(a_lock_of_the_programs_delays_its_removal_briefly),
-        CASE(links_are_removed_and_not_followed),
-        CASE(names_of_all_bytes_modes_of_all_kinds_and_odd_files_go),
-        CASE(a_tree_of_any_depth_goes),
-        BIG(a_hundred_thousand_files_go),
-        CASE(its_records_go_with_it),
-        CASE(who_comes_back_hears_that_it_expired_for_a_while),
-        CASE(a_spare_with_something_in_it_goes_to_the_trash),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_retired_sandbox_is_gone_at_once_and_its_trash_can_be_emptied),
+    CASE(an_open_one_is_not_taken_away),
+    CASE(a_lock_of_the_programs_delays_its_removal_briefly),
+    CASE(links_are_removed_and_not_followed),
+    CASE(names_of_all_bytes_modes_of_all_kinds_and_odd_files_go),
+    CASE(a_tree_of_any_depth_goes),
+    BIG(a_hundred_thousand_files_go),
+    CASE(its_records_go_with_it),
+    CASE(who_comes_back_hears_that_it_expired_for_a_while),
+    CASE(a_spare_with_something_in_it_goes_to_the_trash),
+};
+UNIT_TESTS(tests)

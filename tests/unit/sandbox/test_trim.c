@@ -3,25 +3,25 @@
 
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/trim.h"
+#include "tests/unit/sandbox/kernel.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
-#include <sys/statvfs.h>
 #include <time.h>
 
 #define MIB (1024ull * 1024)
 
-static uint64_t disk_free; /* 0: the real one */
+static uint64_t bytes_free;
 
-int __real_fstatvfs(int fd, struct statvfs *out);
-int __wrap_fstatvfs(int fd, struct statvfs *out);
-
-int __wrap_fstatvfs(int fd, struct statvfs *out)
+static uint64_t room(void)
 {
-    int result = __real_fstatvfs(fd, out);
+    return bytes_free;
+}
 
-    if (disk_free > 0)
-        *out = (struct statvfs){.f_frsize = 1, .f_bavail = disk_free};
-    return result;
+/* 0: as many as there really are. */
+static void set_free(uint64_t bytes)
+{
+    bytes_free = bytes;
+    disk_free = bytes > 0 ? room : NULL;
 }
 
 static void append(const struct fixture *f, const char *name, size_t n)
@@ -198,15 +198,15 @@ static void a_run_that_broke_the_reserve_gives_back_what_it_took(void **state)
     struct fixture *f = *state;
 
     f->root.bounds = (struct sandbox_bounds){.bytes = 100 * MIB, .reserve = 16 * MIB};
-    disk_free = 20 * MIB;
+    set_free(20 * MIB);
     struct snapshot before = begin(f);
     append(f, "large", 16 * MIB);
     append(f, "small", MIB);
-    disk_free = 3 * MIB;
+    set_free(3 * MIB);
     assert_int_equal(end(f, &before), 1);
     assert_int_equal(size_of(f, "small"), MIB);
     assert_non_null(strstr(f->e.text, "SANDBOX_DISK_RESERVE"));
-    disk_free = 0;
+    set_free(0);
 }
 
 static void a_small_file_beside_anothers_flood_stays(void **state)
@@ -214,13 +214,13 @@ static void a_small_file_beside_anothers_flood_stays(void **state)
     struct fixture *f = *state;
 
     f->root.bounds = (struct sandbox_bounds){.bytes = 100 * MIB, .reserve = 16 * MIB};
-    disk_free = 1024 * MIB;
+    set_free(1024 * MIB);
     struct snapshot before = begin(f);
     append(f, "mine", MIB);
-    disk_free = MIB;
+    set_free(MIB);
     assert_int_equal(end(f, &before), 1);
     assert_int_equal(f->e.kind, ERR_NONE);
-    disk_free = 0;
+    set_free(0);
 }
 
 static void a_small_file_on_a_disk_that_was_full_before_stays(void **state)
@@ -228,32 +228,28 @@ static void a_small_file_on_a_disk_that_was_full_before_stays(void **state)
     struct fixture *f = *state;
 
     f->root.bounds = (struct sandbox_bounds){.bytes = 100 * MIB, .reserve = 16 * MIB};
-    disk_free = MIB + 4096;
+    set_free(MIB + 4096);
     struct snapshot before = begin(f);
     append(f, "mine", 4096);
-    disk_free = MIB;
+    set_free(MIB);
     assert_int_equal(end(f, &before), 1);
     assert_int_equal(f->e.kind, ERR_NONE);
-    disk_free = 0;
+    set_free(0);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(within_its_bounds_a_run_keeps_everything),
-        CASE(the_largest_of_what_is_new_goes),
-        CASE(an_older_file_that_grew_is_cut_to_its_length),
-        CASE(a_hole_that_was_filled_does_not_stay),
-        CASE(names_of_older_files_do_not_bring_them_into_danger),
-        CASE(a_new_file_of_many_names_goes_with_all_of_them),
-        CASE(too_many_files_go_with_their_folders),
-        CASE(folders_that_are_too_deep_to_count_go),
-        CASE(a_run_that_broke_the_reserve_gives_back_what_it_took),
-        CASE(a_small_file_beside_anothers_flood_stays),
-        CASE(a_small_file_on_a_disk_that_was_full_before_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(within_its_bounds_a_run_keeps_everything),
+    CASE(the_largest_of_what_is_new_goes),
+    CASE(an_older_file_that_grew_is_cut_to_its_length),
+    CASE(a_hole_that_was_filled_does_not_stay),
+    CASE(names_of_older_files_do_not_bring_them_into_danger),
+    CASE(a_new_file_of_many_names_goes_with_all_of_them),
+    CASE(too_many_files_go_with_their_folders),
+    CASE(folders_that_are_too_deep_to_count_go),
+    CASE(a_run_that_broke_the_reserve_gives_back_what_it_took),
+    CASE(a_small_file_beside_anothers_flood_stays),
+    CASE(a_small_file_on_a_disk_that_was_full_before_stays),
+};
+UNIT_TESTS(tests)

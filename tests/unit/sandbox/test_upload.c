@@ -162,13 +162,10 @@ static void the_sweep_takes_abandoned_uploads(void **state)
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_nginx_wrote_moves_in),          CASE(what_is_not_moved_goes),
-        CASE(only_a_file_of_nginxs_is_taken),     CASE(a_file_without_a_name_moves_in),
-        CASE(a_file_that_lost_its_name_moves_in), CASE(no_other_descriptor_is_taken),
-        CASE(a_planted_link_has_no_effect),       CASE(the_sweep_takes_abandoned_uploads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(what_nginx_wrote_moves_in),          CASE(what_is_not_moved_goes),
+    CASE(only_a_file_of_nginxs_is_taken),     CASE(a_file_without_a_name_moves_in),
+    CASE(a_file_that_lost_its_name_moves_in), CASE(no_other_descriptor_is_taken),
+    CASE(a_planted_link_has_no_effect),       CASE(the_sweep_takes_abandoned_uploads),
+};
+UNIT_TESTS(tests)

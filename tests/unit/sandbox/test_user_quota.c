@@ -108,8 +108,10 @@ static struct sandbox_root open_auto(struct fixture *f)
 {
     struct sandbox_root root;
 
-    if (!quota_dir)
+    if (!quota_dir) {
+        print_message("skipped: no file system with user quotas\n");
         skip();
+    }
     sandbox_close(&f->sb);
     assert_int_equal(
         sandbox_root_open(&root, f->path, NULL, FIXTURE_SECRET, FIXTURE_URL, 0, 0, 0, &f->e), 0);
@@ -268,25 +270,30 @@ static const char *find_quota_dir(void)
     return NULL;
 }
 
-int main(void)
+static int mount_quota_dir(void **state)
 {
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(without_them_nothing_is_set),
-        CASE(a_program_meets_the_quota_at_once),
-        CASE(every_sandbox_has_its_own),
-        CASE(what_the_server_writes_counts),
-        CASE(the_next_opening_brings_other_bounds),
-        CASE(a_tree_that_is_taken_over_gets_one),
-        CASE(it_is_gone_with_the_sandbox),
-        CASE(no_two_sandboxes_share_a_user),
-    };
-
+    (void)state;
     quota_dir = find_quota_dir();
-    if (!quota_dir)
-        print_message("no file system with user quotas: only what is without them is tested\n");
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
+}
+
+static int unmount_quota_dir(void **state)
+{
+    (void)state;
     if (quota_dir && !getenv("SANDCGI_TEST_QUOTA_DIR") && umount(quota_dir) == 0)
         rmdir(quota_dir);
-    return failed;
+    return 0;
 }
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, fixture_teardown)
+static const struct CMUnitTest tests[] = {
+    CASE(without_them_nothing_is_set),
+    CASE(a_program_meets_the_quota_at_once),
+    CASE(every_sandbox_has_its_own),
+    CASE(what_the_server_writes_counts),
+    CASE(the_next_opening_brings_other_bounds),
+    CASE(a_tree_that_is_taken_over_gets_one),
+    CASE(it_is_gone_with_the_sandbox),
+    CASE(no_two_sandboxes_share_a_user),
+};
+UNIT_TESTS_IN(tests, mount_quota_dir, unmount_quota_dir)

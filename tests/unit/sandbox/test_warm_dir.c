@@ -242,19 +242,16 @@ static void without_room_for_it_nothing_is_left_behind(void **state)
     assert_int_equal(fixture_count(f->root.fd, ".staging"), 0);
 }
 
-int main(void)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        CASE(a_spare_is_what_a_sandbox_is),
-        CASE(its_host_path_is_the_engines),
-        CASE(an_adopted_spare_is_the_conversations_sandbox),
-        CASE(a_sandbox_that_exists_is_never_replaced),
-        CASE(what_is_no_spare_is_not_adopted),
-        CASE(of_processes_that_race_one_wins),
-        CASE(removal_takes_what_a_program_left_and_follows_no_link),
-        CASE(the_sweep_takes_old_spares_only),
-        CASE(without_room_for_it_nothing_is_left_behind),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_spare_is_what_a_sandbox_is),
+    CASE(its_host_path_is_the_engines),
+    CASE(an_adopted_spare_is_the_conversations_sandbox),
+    CASE(a_sandbox_that_exists_is_never_replaced),
+    CASE(what_is_no_spare_is_not_adopted),
+    CASE(of_processes_that_race_one_wins),
+    CASE(removal_takes_what_a_program_left_and_follows_no_link),
+    CASE(the_sweep_takes_old_spares_only),
+    CASE(without_room_for_it_nothing_is_left_behind),
+};
+UNIT_TESTS(tests)

@@ -459,21 +459,18 @@ static void of_three_tenants_each_meets_contention(void **state)
     admission_free(a);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_tenant_meets_no_contention),
-        cmocka_unit_test(other_tenants_are_remembered_for_a_while),
-        cmocka_unit_test(of_three_tenants_each_meets_contention),
-        cmocka_unit_test(places_then_a_line_then_busy),
-        cmocka_unit_test(the_last_of_few_places_is_for_others_when_there_are_some),
-        cmocka_unit_test(a_full_conversation_holds_up_only_itself),
-        cmocka_unit_test(a_tenant_at_its_own_limit_holds_up_only_itself),
-        cmocka_unit_test(one_tenant_alone_leaves_places),
-        cmocka_unit_test(one_tenant_alone_leaves_room_in_the_line),
-        cmocka_unit_test(the_retry_time_follows_the_pace),
-        cmocka_unit_test(random_steps_break_no_rule_and_lose_no_run),
-        cmocka_unit_test(turns_alternate_between_tenants),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_single_tenant_meets_no_contention),
+    cmocka_unit_test(other_tenants_are_remembered_for_a_while),
+    cmocka_unit_test(of_three_tenants_each_meets_contention),
+    cmocka_unit_test(places_then_a_line_then_busy),
+    cmocka_unit_test(the_last_of_few_places_is_for_others_when_there_are_some),
+    cmocka_unit_test(a_full_conversation_holds_up_only_itself),
+    cmocka_unit_test(a_tenant_at_its_own_limit_holds_up_only_itself),
+    cmocka_unit_test(one_tenant_alone_leaves_places),
+    cmocka_unit_test(one_tenant_alone_leaves_room_in_the_line),
+    cmocka_unit_test(the_retry_time_follows_the_pace),
+    cmocka_unit_test(random_steps_break_no_rule_and_lose_no_run),
+    cmocka_unit_test(turns_alternate_between_tenants),
+};
+UNIT_TESTS(tests)

@@ -56,11 +56,8 @@ static void a_run_is_found_by_its_own_tenant_only(void **state)
     children_free(list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_stay_where_they_are),
-        cmocka_unit_test(a_run_is_found_by_its_own_tenant_only),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(rows_stay_where_they_are),
+    cmocka_unit_test(a_run_is_found_by_its_own_tenant_only),
+};
+UNIT_TESTS(tests)

@@ -81,12 +81,9 @@ static void helpers_and_supervisors_are_no_jobs(void **state)
     children_free(list);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_may_last_leaves_room_for_other_tenants),
-        cmocka_unit_test(every_other_job_waits_above_its_tenants_share),
-        cmocka_unit_test(helpers_and_supervisors_are_no_jobs),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_may_last_leaves_room_for_other_tenants),
+    cmocka_unit_test(every_other_job_waits_above_its_tenants_share),
+    cmocka_unit_test(helpers_and_supervisors_are_no_jobs),
+};
+UNIT_TESTS(tests)

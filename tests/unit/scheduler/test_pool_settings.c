@@ -127,14 +127,11 @@ static void memory_is_a_size_or_a_share(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(languages_and_numbers),
-        cmocka_unit_test(automatic_numbers_grow_with_the_memory),
-        cmocka_unit_test(nothing_waits_when_the_list_is_empty),
-        cmocka_unit_test(what_is_wrong_is_told_with_the_settings_name),
-        cmocka_unit_test(memory_is_a_size_or_a_share),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(languages_and_numbers),
+    cmocka_unit_test(automatic_numbers_grow_with_the_memory),
+    cmocka_unit_test(nothing_waits_when_the_list_is_empty),
+    cmocka_unit_test(what_is_wrong_is_told_with_the_settings_name),
+    cmocka_unit_test(memory_is_a_size_or_a_share),
+};
+UNIT_TESTS(tests)

@@ -575,14 +575,11 @@ static void callers_that_leave_time_are_never_missed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(promises_hold_whatever_happens),
-        cmocka_unit_test(they_hold_with_little_memory),
-        cmocka_unit_test(new_conversations_in_a_loop_get_the_engines_speed),
-        cmocka_unit_test(one_conversation_in_a_loop_gets_the_engines_speed),
-        cmocka_unit_test(callers_that_leave_time_are_never_missed),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(promises_hold_whatever_happens),
+    cmocka_unit_test(they_hold_with_little_memory),
+    cmocka_unit_test(new_conversations_in_a_loop_get_the_engines_speed),
+    cmocka_unit_test(one_conversation_in_a_loop_gets_the_engines_speed),
+    cmocka_unit_test(callers_that_leave_time_are_never_missed),
+};
+UNIT_TESTS(tests)

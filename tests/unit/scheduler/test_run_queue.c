@@ -583,31 +583,28 @@ static void a_run_of_a_broker_before_takes_a_place_without_asking(void **state)
     end(w);
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup(f, setup)
-    const struct CMUnitTest tests[] = {
-        CASE(a_run_gets_a_warm_container_or_a_new_one),
-        CASE(a_warm_container_that_is_gone_is_passed_over),
-        CASE(a_known_sandbox_gets_no_container_of_another_directory),
-        CASE(starts_are_bounded_and_go_on_when_one_is_done),
-        CASE(a_warm_container_serves_a_run_behind_one_that_cannot_start),
-        CASE(starts_go_round_the_tenants),
-        CASE(a_tenant_that_is_not_alone_has_half_of_the_starts),
-        CASE(without_a_place_a_run_waits_and_is_told_its_position),
-        CASE(a_turn_does_not_write_to_runs_that_wait),
-        CASE(runs_in_the_background_have_a_limit_which_those_in_persistent_sandboxes_share),
-        CASE(with_a_limit_of_0_the_refusal_names_the_setting),
-        CASE(time_in_the_queue_ends_as_busy),
-        CASE(a_run_that_can_start_starts_also_when_its_time_is_over),
-        CASE(the_time_of_a_run_that_has_its_supervisor_does_not_end),
-        CASE(a_caller_that_leaves_gives_its_place_back_unless_it_detached),
-        CASE(an_engine_or_an_image_that_went_refuses_those_that_wait),
-        CASE(a_supervisor_that_could_not_be_forked_costs_no_place),
-        CASE(an_unread_run_gets_another_supervisor_once),
-        CASE(a_run_whose_body_may_have_been_read_is_not_given_again),
-        CASE(a_supervisor_that_is_lost_later_gives_its_place_back_once),
-        CASE(a_run_of_a_broker_before_takes_a_place_without_asking),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_run_gets_a_warm_container_or_a_new_one),
+    CASE(a_warm_container_that_is_gone_is_passed_over),
+    CASE(a_known_sandbox_gets_no_container_of_another_directory),
+    CASE(starts_are_bounded_and_go_on_when_one_is_done),
+    CASE(a_warm_container_serves_a_run_behind_one_that_cannot_start),
+    CASE(starts_go_round_the_tenants),
+    CASE(a_tenant_that_is_not_alone_has_half_of_the_starts),
+    CASE(without_a_place_a_run_waits_and_is_told_its_position),
+    CASE(a_turn_does_not_write_to_runs_that_wait),
+    CASE(runs_in_the_background_have_a_limit_which_those_in_persistent_sandboxes_share),
+    CASE(with_a_limit_of_0_the_refusal_names_the_setting),
+    CASE(time_in_the_queue_ends_as_busy),
+    CASE(a_run_that_can_start_starts_also_when_its_time_is_over),
+    CASE(the_time_of_a_run_that_has_its_supervisor_does_not_end),
+    CASE(a_caller_that_leaves_gives_its_place_back_unless_it_detached),
+    CASE(an_engine_or_an_image_that_went_refuses_those_that_wait),
+    CASE(a_supervisor_that_could_not_be_forked_costs_no_place),
+    CASE(an_unread_run_gets_another_supervisor_once),
+    CASE(a_run_whose_body_may_have_been_read_is_not_given_again),
+    CASE(a_supervisor_that_is_lost_later_gives_its_place_back_once),
+    CASE(a_run_of_a_broker_before_takes_a_place_without_asking),
+};
+UNIT_TESTS(tests)

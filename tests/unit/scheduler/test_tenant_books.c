@@ -262,17 +262,14 @@ static void a_saved_file_that_makes_no_sense_says_nothing(void **state)
     end(&w);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_of_a_minute_come_back_one_by_one),
-        cmocka_unit_test(the_wall_clock_does_not_matter_to_runs_of_a_minute),
-        cmocka_unit_test(time_of_a_day_is_used_up_until_midnight),
-        cmocka_unit_test(a_group_has_limits_for_tenants_without),
-        cmocka_unit_test(a_clock_that_is_set_back_gives_no_time_back),
-        cmocka_unit_test(a_clock_that_goes_back_over_midnight_and_on_again_counts_on),
-        cmocka_unit_test(time_survives_a_restart_and_another_broker),
-        cmocka_unit_test(a_saved_file_that_makes_no_sense_says_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(runs_of_a_minute_come_back_one_by_one),
+    cmocka_unit_test(the_wall_clock_does_not_matter_to_runs_of_a_minute),
+    cmocka_unit_test(time_of_a_day_is_used_up_until_midnight),
+    cmocka_unit_test(a_group_has_limits_for_tenants_without),
+    cmocka_unit_test(a_clock_that_is_set_back_gives_no_time_back),
+    cmocka_unit_test(a_clock_that_goes_back_over_midnight_and_on_again_counts_on),
+    cmocka_unit_test(time_survives_a_restart_and_another_broker),
+    cmocka_unit_test(a_saved_file_that_makes_no_sense_says_nothing),
+};
+UNIT_TESTS(tests)

@@ -137,13 +137,9 @@ static void test_finds(void **state)
     assert_int_equal(manifest_usage(&m).bytes, 30);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_is_the_same_again),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_finds),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_is_the_same_again),
+    cmocka_unit_test(test_damaged),
+    cmocka_unit_test(test_finds),
+};
+UNIT_TESTS(tests)

@@ -586,26 +586,22 @@ static void test_settings(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_another_machine_has_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_holes_are_not_sent, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nothing_is_sent_twice, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_file_that_changes_while_it_is_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_store_away, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_store_that_lost_everything, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_damage_is_not_taken, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bounds_are_those_of_the_machine, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_newer_state_of_another_node, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deleted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deleted_where_it_no_longer_is, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_expired_in_the_store, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_which_store, setup, teardown),
-        cmocka_unit_test(test_settings),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_another_machine_has_it, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_hostile_names, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_holes_are_not_sent, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_nothing_is_sent_twice, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_a_file_that_changes_while_it_is_read, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_store_away, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_store_that_lost_everything, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_damage_is_not_taken, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_bounds_are_those_of_the_machine, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_newer_state_of_another_node, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_deleted, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_deleted_where_it_no_longer_is, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_expired_in_the_store, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_which_store, setup, teardown),
+    cmocka_unit_test(test_settings),
+};
+UNIT_TESTS(tests)

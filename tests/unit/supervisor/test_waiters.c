@@ -513,28 +513,25 @@ static void a_run_that_has_answered_is_listed_with_its_end(void **state)
 
 #define with_fixture(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_fixture(output_is_told_line_by_line),
-        with_fixture(output_of_any_bytes_is_told_as_valid_text),
-        with_fixture(who_is_far_behind_is_told_how_much_it_missed),
-        with_fixture(polls_get_what_is_new_for_them),
-        with_fixture(a_poll_that_does_not_wait_is_answered_at_once),
-        with_fixture(a_waiter_that_does_not_read_delays_no_other),
-        with_fixture(a_slow_waiter_goes_on_where_it_stopped),
-        with_fixture(who_never_reads_is_dropped),
-        with_fixture(descriptors_go_with_an_answer_that_has_nothing_before_it),
-        with_fixture(too_many_waiters_are_told_to_come_again),
-        with_fixture(a_waiter_that_sends_nonsense_is_dropped),
-        with_fixture(another_tenant_learns_nothing),
-        with_fixture(a_poll_that_meets_the_end_is_answered),
-        with_fixture(the_next_main_process_is_offered_the_run),
-        with_fixture(without_any_main_process_the_caller_is_answered),
-        with_fixture(a_kept_run_is_looked_up),
-        with_fixture(a_supervisor_that_was_killed_leaves_a_lost_run),
-        with_fixture(runs_that_go_on_are_listed_once_and_newest_first),
-        with_fixture(a_run_that_has_answered_is_listed_with_its_end),
-    };
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    with_fixture(output_is_told_line_by_line),
+    with_fixture(output_of_any_bytes_is_told_as_valid_text),
+    with_fixture(who_is_far_behind_is_told_how_much_it_missed),
+    with_fixture(polls_get_what_is_new_for_them),
+    with_fixture(a_poll_that_does_not_wait_is_answered_at_once),
+    with_fixture(a_waiter_that_does_not_read_delays_no_other),
+    with_fixture(a_slow_waiter_goes_on_where_it_stopped),
+    with_fixture(who_never_reads_is_dropped),
+    with_fixture(descriptors_go_with_an_answer_that_has_nothing_before_it),
+    with_fixture(too_many_waiters_are_told_to_come_again),
+    with_fixture(a_waiter_that_sends_nonsense_is_dropped),
+    with_fixture(another_tenant_learns_nothing),
+    with_fixture(a_poll_that_meets_the_end_is_answered),
+    with_fixture(the_next_main_process_is_offered_the_run),
+    with_fixture(without_any_main_process_the_caller_is_answered),
+    with_fixture(a_kept_run_is_looked_up),
+    with_fixture(a_supervisor_that_was_killed_leaves_a_lost_run),
+    with_fixture(runs_that_go_on_are_listed_once_and_newest_first),
+    with_fixture(a_run_that_has_answered_is_listed_with_its_end),
+};
+UNIT_TESTS(tests)

@@ -112,14 +112,10 @@ static void what_makes_no_sense_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        TEST(a_download_is_a_link),
-        TEST(a_download_of_everything_is_a_tar),
-        TEST(an_upload_is_unpacked),
-        TEST(what_makes_no_sense_is_refused),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(a_download_is_a_link),
+    TEST(a_download_of_everything_is_a_tar),
+    TEST(an_upload_is_unpacked),
+    TEST(what_makes_no_sense_is_refused),
+};
+UNIT_TESTS(tests)

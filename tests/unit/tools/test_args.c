@@ -4,13 +4,9 @@
 #include "common/tools/args.h"
 #include "common/tools/runs/permit.h"
 #include "tests/fakes/schema.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct sample {
     const char *id, *plain, *colour, *name;
@@ -409,21 +405,17 @@ static void lets_ordinary_names_through_and_drops_its_own(void **state)
     assert_int_equal(map.n, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_has_the_names_that_programs_call_it),
-        cmocka_unit_test(fills_the_struct),
-        cmocka_unit_test(null_is_as_good_as_absent_for_what_is_optional),
-        cmocka_unit_test(whole_numbers_may_look_like_fractions),
-        cmocka_unit_test(each_mistake_is_named),
-        cmocka_unit_test(choices_that_are_not_known_let_everything_through),
-        cmocka_unit_test(a_tool_without_arguments_takes_none),
-        cmocka_unit_test(the_schema_says_what_the_checks_do),
-        cmocka_unit_test(refuses_variables_that_change_how_runtimes_start),
-        cmocka_unit_test(refuses_names_that_are_none),
-        cmocka_unit_test(lets_ordinary_names_through_and_drops_its_own),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_file_has_the_names_that_programs_call_it),
+    cmocka_unit_test(fills_the_struct),
+    cmocka_unit_test(null_is_as_good_as_absent_for_what_is_optional),
+    cmocka_unit_test(whole_numbers_may_look_like_fractions),
+    cmocka_unit_test(each_mistake_is_named),
+    cmocka_unit_test(choices_that_are_not_known_let_everything_through),
+    cmocka_unit_test(a_tool_without_arguments_takes_none),
+    cmocka_unit_test(the_schema_says_what_the_checks_do),
+    cmocka_unit_test(refuses_variables_that_change_how_runtimes_start),
+    cmocka_unit_test(refuses_names_that_are_none),
+    cmocka_unit_test(lets_ordinary_names_through_and_drops_its_own),
+};
+UNIT_TESTS(tests)

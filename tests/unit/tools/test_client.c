@@ -347,24 +347,20 @@ static void a_full_disk_is_told_by_its_errno_not_by_its_text(void **state)
     }
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(the_user_is_asked_with_the_program_in_sight),
-        CASE(what_is_not_shown_of_the_program_is_said),
-        CASE(a_yes_runs_the_program_with_network),
-        CASE(anything_else_does_not_run_it),
-        CASE(a_yes_without_its_question_or_to_another_program_counts_for_nothing),
-        CASE(a_client_that_cannot_ask_is_refused),
-        CASE(a_legacy_client_is_asked_in_the_middle_of_its_call),
-        CASE(the_user_is_not_asked_without_network),
-        CASE(a_run_gives_signs_of_life_to_those_who_want_them),
-        CASE(a_run_tells_which_files_it_changed),
-        CASE(a_run_that_changed_nothing_tells_nothing),
-        CASE(an_upload_tells_its_file_and_a_failed_one_does_not),
-        CASE(a_full_disk_is_told_by_its_errno_not_by_its_text),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(the_user_is_asked_with_the_program_in_sight),
+    CASE(what_is_not_shown_of_the_program_is_said),
+    CASE(a_yes_runs_the_program_with_network),
+    CASE(anything_else_does_not_run_it),
+    CASE(a_yes_without_its_question_or_to_another_program_counts_for_nothing),
+    CASE(a_client_that_cannot_ask_is_refused),
+    CASE(a_legacy_client_is_asked_in_the_middle_of_its_call),
+    CASE(the_user_is_not_asked_without_network),
+    CASE(a_run_gives_signs_of_life_to_those_who_want_them),
+    CASE(a_run_tells_which_files_it_changed),
+    CASE(a_run_that_changed_nothing_tells_nothing),
+    CASE(an_upload_tells_its_file_and_a_failed_one_does_not),
+    CASE(a_full_disk_is_told_by_its_errno_not_by_its_text),
+};
+UNIT_TESTS(tests)

@@ -282,22 +282,18 @@ static void what_the_broker_refuses_is_told_and_not_published(void **state)
     assert_int_equal(json_array_size(published), 0);
 }
 
-int main(void)
-{
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(text_comes_as_text_and_the_rest_as_base64),
-        CASE(pieces_make_the_whole),
-        CASE(a_picture_comes_as_an_image),
-        CASE(bad_ranges_and_names_are_refused),
-        CASE(a_file_is_written_from_text_or_base64),
-        CASE(content_is_one_of_two_and_bounded),
-        CASE(a_page_is_asked_for_as_the_call_says),
-        CASE(a_conversation_without_a_sandbox_has_no_files),
-        CASE(deleting_a_folder_tells_of_its_files),
-        CASE(moving_a_folder_tells_of_old_and_new_names),
-        CASE(what_the_broker_refuses_is_told_and_not_published),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(text_comes_as_text_and_the_rest_as_base64),
+    CASE(pieces_make_the_whole),
+    CASE(a_picture_comes_as_an_image),
+    CASE(bad_ranges_and_names_are_refused),
+    CASE(a_file_is_written_from_text_or_base64),
+    CASE(content_is_one_of_two_and_bounded),
+    CASE(a_page_is_asked_for_as_the_call_says),
+    CASE(a_conversation_without_a_sandbox_has_no_files),
+    CASE(deleting_a_folder_tells_of_its_files),
+    CASE(moving_a_folder_tells_of_old_and_new_names),
+    CASE(what_the_broker_refuses_is_told_and_not_published),
+};
+UNIT_TESTS(tests)

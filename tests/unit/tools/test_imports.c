@@ -45,12 +45,8 @@ static void names_are_bounded(void **state)
     assert_int_equal(json_array_size(names), WANTS_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(imports_are_guessed),
-        cmocka_unit_test(names_are_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(imports_are_guessed),
+    cmocka_unit_test(names_are_bounded),
+};
+UNIT_TESTS(tests)

@@ -116,13 +116,10 @@ static void a_url_that_cannot_be_fetched_is_not_asked_for(void **state)
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_upload_link_is_passed_on),
-        CASE(the_limits_of_uploads_are_told),
-        CASE(a_fetched_file_is_linked_and_told),
-        CASE(a_url_that_cannot_be_fetched_is_not_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(an_upload_link_is_passed_on),
+    CASE(the_limits_of_uploads_are_told),
+    CASE(a_fetched_file_is_linked_and_told),
+    CASE(a_url_that_cannot_be_fetched_is_not_asked_for),
+};
+UNIT_TESTS(tests)

@@ -8,14 +8,10 @@
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
 #include "tests/fakes/tools_world.h"
+#include "tests/unit/unit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 static struct tools_world world;
 
@@ -440,31 +436,27 @@ static void no_schema_has_a_list_of_types(void **state)
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_core_comes_first_in_a_fixed_order_and_is_in_every_set),
-        CASE(other_tools_are_in_their_sets_only),
-        CASE(what_the_settings_switch_off_is_not_offered),
-        CASE(an_absent_tool_says_where_it_is),
-        CASE(a_prefix_stands_in_front_of_every_name_and_may_be_left_out),
-        CASE(the_core_is_short),
-        CASE(run_code_names_languages_and_libraries),
-        CASE(many_libraries_are_cut_short),
-        CASE(run_code_states_its_arguments_and_limits),
-        CASE(arguments_follow_the_settings),
-        CASE(no_network_is_told_to_those_who_get_none),
-        CASE(an_old_conversation_must_be_named),
-        CASE(annotations_are_honest),
-        CASE(the_list_is_there_without_a_broker),
-        CASE(the_broker_is_not_asked_for_every_list),
-        CASE(a_new_runner_appears_when_the_list_has_aged),
-        CASE(list_runners_tells_all),
-        CASE(list_runners_asks_anew_each_time),
-        CASE(list_runners_says_when_the_broker_is_silent_and_recovers),
-        CASE(list_runners_takes_no_arguments),
-        CASE(no_schema_has_a_list_of_types),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(the_core_comes_first_in_a_fixed_order_and_is_in_every_set),
+    CASE(other_tools_are_in_their_sets_only),
+    CASE(what_the_settings_switch_off_is_not_offered),
+    CASE(an_absent_tool_says_where_it_is),
+    CASE(a_prefix_stands_in_front_of_every_name_and_may_be_left_out),
+    CASE(the_core_is_short),
+    CASE(run_code_names_languages_and_libraries),
+    CASE(many_libraries_are_cut_short),
+    CASE(run_code_states_its_arguments_and_limits),
+    CASE(arguments_follow_the_settings),
+    CASE(no_network_is_told_to_those_who_get_none),
+    CASE(an_old_conversation_must_be_named),
+    CASE(annotations_are_honest),
+    CASE(the_list_is_there_without_a_broker),
+    CASE(the_broker_is_not_asked_for_every_list),
+    CASE(a_new_runner_appears_when_the_list_has_aged),
+    CASE(list_runners_tells_all),
+    CASE(list_runners_asks_anew_each_time),
+    CASE(list_runners_says_when_the_broker_is_silent_and_recovers),
+    CASE(list_runners_takes_no_arguments),
+    CASE(no_schema_has_a_list_of_types),
+};
+UNIT_TESTS(tests)

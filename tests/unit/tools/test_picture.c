@@ -76,12 +76,8 @@ static void a_cut_head_is_no_picture(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_of_few_pixels_are_shown),
-        cmocka_unit_test(a_cut_head_is_no_picture),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(pictures_of_few_pixels_are_shown),
+    cmocka_unit_test(a_cut_head_is_no_picture),
+};
+UNIT_TESTS(tests)

@@ -140,16 +140,12 @@ static void a_limit_leaves_of_a_set_what_it_names(void **state)
     assert_int_equal(toolset_limit(TOOLSET_RUNNER, "all,container"), -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_limit_leaves_of_a_set_what_it_names),
-        cmocka_unit_test(paths_lead_below_their_roots_only),
-        cmocka_unit_test(a_container_id_leads_back_to_its_sandbox),
-        cmocka_unit_test(every_other_id_leads_nowhere),
-        cmocka_unit_test(sets_are_found_by_their_exact_name),
-        cmocka_unit_test(other_names_of_sets_lead_nowhere),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_limit_leaves_of_a_set_what_it_names),
+    cmocka_unit_test(paths_lead_below_their_roots_only),
+    cmocka_unit_test(a_container_id_leads_back_to_its_sandbox),
+    cmocka_unit_test(every_other_id_leads_nowhere),
+    cmocka_unit_test(sets_are_found_by_their_exact_name),
+    cmocka_unit_test(other_names_of_sets_lead_nowhere),
+};
+UNIT_TESTS(tests)

@@ -185,16 +185,12 @@ static void every_tool_has_texts_and_a_schema(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(only_our_own_containers_have_names),
-        TEST(commands_are_told_one_by_one),
-        TEST(files_of_a_container_are_below_its_folder),
-        TEST(nothing_is_connected_to),
-        TEST(local_paths_begin_where_the_server_was_started),
-        TEST(every_tool_has_texts_and_a_schema),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(only_our_own_containers_have_names),
+    TEST(commands_are_told_one_by_one),
+    TEST(files_of_a_container_are_below_its_folder),
+    TEST(nothing_is_connected_to),
+    TEST(local_paths_begin_where_the_server_was_started),
+    TEST(every_tool_has_texts_and_a_schema),
+};
+UNIT_TESTS(tests)

@@ -223,21 +223,16 @@ static void our_own_tools_are_not_there(void **state)
     assert_int_equal(json_get_integer(error, "code", 0), -32601);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(three_tools_in_their_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_run_is_told_as_all_generations_did, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_timeout_begins_its_stderr, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failures_are_results, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_could_not_begin_is_a_failed_run, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_upload_says_where_the_file_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(languages_have_images, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(errors_have_their_codes_and_texts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_answer_to_nonsense_has_null_for_an_id, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(our_own_tools_are_not_there, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(three_tools_in_their_order, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_run_is_told_as_all_generations_did, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_timeout_begins_its_stderr, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(failures_are_results, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_could_not_begin_is_a_failed_run, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(an_upload_says_where_the_file_is, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(languages_have_images, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(errors_have_their_codes_and_texts, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(an_answer_to_nonsense_has_null_for_an_id, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(our_own_tools_are_not_there, set_up, tear_down),
+};
+UNIT_TESTS(tests)

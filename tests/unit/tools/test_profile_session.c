@@ -244,20 +244,16 @@ static void a_session_begins_with_an_upload_or_a_run(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(failures_have_their_codes),
-        TEST(an_upload_is_measured),
-        TEST(a_full_server_is_told_to_who_has_no_session_yet),
-        TEST(kinds_of_trouble_have_their_codes),
-        TEST(a_run_is_a_model_with_its_top_files),
-        TEST(a_timeout_is_exit_code_minus_one),
-        TEST(an_upload_replaces_only_when_told_to),
-        TEST(what_is_too_large_is_told_with_its_size_and_link),
-        TEST(reading_gives_the_whole_file),
-        TEST(a_session_begins_with_an_upload_or_a_run),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(failures_have_their_codes),
+    TEST(an_upload_is_measured),
+    TEST(a_full_server_is_told_to_who_has_no_session_yet),
+    TEST(kinds_of_trouble_have_their_codes),
+    TEST(a_run_is_a_model_with_its_top_files),
+    TEST(a_timeout_is_exit_code_minus_one),
+    TEST(an_upload_replaces_only_when_told_to),
+    TEST(what_is_too_large_is_told_with_its_size_and_link),
+    TEST(reading_gives_the_whole_file),
+    TEST(a_session_begins_with_an_upload_or_a_run),
+};
+UNIT_TESTS(tests)

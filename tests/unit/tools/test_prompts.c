@@ -209,20 +209,16 @@ static void suggestions_come_from_what_there_is(void **state)
     assert_null(chart->complete(&world.app, "me", "show", "x", context));
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(an_analysis_shows_how_the_file_begins),
-        CASE(of_a_long_file_only_whole_lines_are_shown),
-        CASE(what_is_no_text_is_not_shown),
-        CASE(a_file_cannot_close_its_fence),
-        CASE(a_missing_file_is_told_with_those_there_are),
-        CASE(a_chart_has_a_format),
-        CASE(a_program_is_given_as_text_or_as_a_file),
-        CASE(what_is_too_long_is_refused),
-        CASE(suggestions_come_from_what_there_is),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(an_analysis_shows_how_the_file_begins),
+    CASE(of_a_long_file_only_whole_lines_are_shown),
+    CASE(what_is_no_text_is_not_shown),
+    CASE(a_file_cannot_close_its_fence),
+    CASE(a_missing_file_is_told_with_those_there_are),
+    CASE(a_chart_has_a_format),
+    CASE(a_program_is_given_as_text_or_as_a_file),
+    CASE(what_is_too_long_is_refused),
+    CASE(suggestions_come_from_what_there_is),
+};
+UNIT_TESTS(tests)

@@ -237,21 +237,17 @@ static void the_template_and_its_variables(void **state)
     assert_null(r->complete(&world.app, "me", template, "path", "o", context));
 }
 
-int main(void)
-{
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CASE(a_page_tells_what_is_known_of_each_file),
-        CASE(times_that_no_date_can_tell_are_left_out),
-        CASE(a_cursor_brings_back_where_the_broker_stopped),
-        CASE(a_cursor_that_is_none_is_refused_before_the_broker_hears_of_it),
-        CASE(trouble_is_told_without_internals),
-        CASE(text_is_read_as_text_and_everything_else_as_a_blob),
-        CASE(what_is_too_large_is_refused_with_the_bound),
-        CASE(unknown_and_impossible_uris_look_the_same),
-        CASE(one_can_wait_for_files_that_do_not_exist_yet),
-        CASE(the_template_and_its_variables),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    CASE(a_page_tells_what_is_known_of_each_file),
+    CASE(times_that_no_date_can_tell_are_left_out),
+    CASE(a_cursor_brings_back_where_the_broker_stopped),
+    CASE(a_cursor_that_is_none_is_refused_before_the_broker_hears_of_it),
+    CASE(trouble_is_told_without_internals),
+    CASE(text_is_read_as_text_and_everything_else_as_a_blob),
+    CASE(what_is_too_large_is_refused_with_the_bound),
+    CASE(unknown_and_impossible_uris_look_the_same),
+    CASE(one_can_wait_for_files_that_do_not_exist_yet),
+    CASE(the_template_and_its_variables),
+};
+UNIT_TESTS(tests)

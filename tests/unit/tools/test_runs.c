@@ -451,28 +451,24 @@ static void a_notification_opens_no_files(void **state)
     assert_int_equal(json_array_size(task.result.content), 1); /* the link */
 }
 
-int main(void)
-{
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(a_run_that_goes_on_says_how_to_get_the_rest),
-        TEST(the_caller_says_how_long_to_wait),
-        TEST(busy_says_when_to_come_back),
-        TEST(output_is_progress_as_it_comes),
-        TEST(who_wants_no_progress_hears_nothing),
-        TEST(a_sign_of_life_comes_only_when_nothing_else_was_said),
-        TEST(a_run_of_before_has_the_shape_of_a_new_one),
-        TEST(looking_waits_a_while_by_default),
-        TEST(whatever_is_no_run_of_theirs_is_told_alike),
-        TEST(mistakes_name_the_argument),
-        TEST(cancelling_answers_what_came_of_the_run),
-        TEST(the_list_has_rows_of_one_shape),
-        TEST(a_long_run_becomes_a_task),
-        TEST(who_wants_live_output_gets_it_before_the_task),
-        TEST(a_task_ends_as_its_run_does),
-        TEST(a_task_is_cancelled_and_updated_by_its_run),
-        TEST(a_notification_opens_no_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    TEST(a_run_that_goes_on_says_how_to_get_the_rest),
+    TEST(the_caller_says_how_long_to_wait),
+    TEST(busy_says_when_to_come_back),
+    TEST(output_is_progress_as_it_comes),
+    TEST(who_wants_no_progress_hears_nothing),
+    TEST(a_sign_of_life_comes_only_when_nothing_else_was_said),
+    TEST(a_run_of_before_has_the_shape_of_a_new_one),
+    TEST(looking_waits_a_while_by_default),
+    TEST(whatever_is_no_run_of_theirs_is_told_alike),
+    TEST(mistakes_name_the_argument),
+    TEST(cancelling_answers_what_came_of_the_run),
+    TEST(the_list_has_rows_of_one_shape),
+    TEST(a_long_run_becomes_a_task),
+    TEST(who_wants_live_output_gets_it_before_the_task),
+    TEST(a_task_ends_as_its_run_does),
+    TEST(a_task_is_cancelled_and_updated_by_its_run),
+    TEST(a_notification_opens_no_files),
+};
+UNIT_TESTS(tests)

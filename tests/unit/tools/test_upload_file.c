@@ -6,14 +6,10 @@
 #include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
 #include "tests/fakes/tools_world.h"
+#include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct tools_world world;
 
@@ -231,21 +227,17 @@ static void trouble_is_told_without_our_paths(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(stores_the_content_and_says_where, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_text_names_the_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_empty_content_is_an_empty_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_old_name_works_too, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_that_lead_elsewhere_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_over_long_name_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(strange_but_harmless_names_are_kept_as_they_are, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_strict_base64_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_size_limit_counts_decoded_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(trouble_is_told_without_our_paths, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(stores_the_content_and_says_where, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(the_text_names_the_file, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(an_empty_content_is_an_empty_file, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(the_old_name_works_too, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(names_that_lead_elsewhere_are_refused, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(an_over_long_name_is_refused, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(strange_but_harmless_names_are_kept_as_they_are, set_up,
+                                    tear_down),
+    cmocka_unit_test_setup_teardown(what_is_not_strict_base64_is_refused, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(the_size_limit_counts_decoded_bytes, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(trouble_is_told_without_our_paths, set_up, tear_down),
+};
+UNIT_TESTS(tests)

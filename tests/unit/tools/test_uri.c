@@ -110,14 +110,10 @@ static void lengths_are_bounded(void **state)
     assert_fails(uri_parse(name, &f, &e), ERR_NOT_FOUND, e);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(are_written_and_read_back),
-        cmocka_unit_test(other_spellings_are_understood_but_not_ours),
-        cmocka_unit_test(what_names_no_file_is_not_found),
-        cmocka_unit_test(lengths_are_bounded),
-    };
-
-    return RUN_TESTS(tests);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(are_written_and_read_back),
+    cmocka_unit_test(other_spellings_are_understood_but_not_ours),
+    cmocka_unit_test(what_names_no_file_is_not_found),
+    cmocka_unit_test(lengths_are_bounded),
+};
+UNIT_TESTS(tests)

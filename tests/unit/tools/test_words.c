@@ -161,19 +161,15 @@ static void tools_are_named_as_the_list_names_them(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_text_keeps_its_head_and_its_tail),
-        cmocka_unit_test(what_steers_a_terminal_is_left_out),
-        cmocka_unit_test_setup_teardown(a_result_is_one_text, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_result_without_words_of_its_own_is_its_object, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(detail_decides_how_much_is_shown, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tools_are_named_as_the_list_names_them, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_run_is_kept_when_it_prints_more_than_is_shown, set_up,
-                                        tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(long_text_keeps_its_head_and_its_tail),
+    cmocka_unit_test(what_steers_a_terminal_is_left_out),
+    cmocka_unit_test_setup_teardown(a_result_is_one_text, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_result_without_words_of_its_own_is_its_object, set_up,
+                                    tear_down),
+    cmocka_unit_test_setup_teardown(detail_decides_how_much_is_shown, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(tools_are_named_as_the_list_names_them, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_run_is_kept_when_it_prints_more_than_is_shown, set_up,
+                                    tear_down),
+};
+UNIT_TESTS(tests)

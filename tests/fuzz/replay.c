@@ -1,13 +1,13 @@
 /*
- * The main of a fuzz target without a fuzzer: runs it over its seeds, and over cut and changed
- * copies of them, so that "make check" exercises every parser of foreign bytes with any compiler.
- * Arguments: files or folders; none: the target's folder below tests/fuzz/corpus.
+ * Runs every fuzz target over its seeds, and over cut and changed copies of them, so that "make
+ * check" exercises every parser of foreign bytes with any compiler. Arguments: tests/unit/main.c.
  */
 #include "config.h"
 
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
+#include "tests/fuzz/replay.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define SEED_MAX (1 << 20)
 #define VARIANTS 300 /* of one kind, of one seed */
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+static int (*one_input)(const uint8_t *data, size_t len);
 
 /* A copy of exactly that size, so that a sanitizer sees a read beyond its end. */
 static void run_one(const void *data, size_t len)
@@ -25,7 +25,7 @@ static void run_one(const void *data, size_t len)
     AUTO_FREE uint8_t *copy = mem_alloc(len);
     if (len > 0)
         memcpy(copy, data, len);
-    LLVMFuzzerTestOneInput(copy, len);
+    one_input(copy, len);
 }
 
 static void run_variants(struct buf *seed)
@@ -78,22 +78,27 @@ static int replay(const char *path, struct err *e)
     return total;
 }
 
-int main(int argc, char **argv)
+const char *replay_name(const struct unit_group *g, size_t i)
+{
+    (void)g;
+    (void)i;
+    return "its_seeds_and_changes_of_them_break_no_promise";
+}
+
+/* Of ".../fuzz_json.c" the seeds are in corpus/json. */
+bool replay_passes(const struct unit_group *g, size_t i, bool first, bool last)
 {
     struct err e = ERR_INIT;
-    const char *srcdir = getenv("srcdir"), *name = strrchr(argv[0], '/');
-    name = name ? name + 1 : argv[0];
-    if (strncmp(name, "fuzz_", 5) == 0)
-        name += 5;
-    AUTO_FREE char *own = mem_printf("%s/tests/fuzz/corpus/%s", srcdir ? srcdir : ".", name);
+    const char *srcdir = getenv("srcdir"), *name = strrchr(g->name, '/') + strlen("/fuzz_");
+    AUTO_FREE char *seeds = mem_printf("%s/tests/fuzz/corpus/%.*s", srcdir ? srcdir : ".",
+                                       (int)strcspn(name, "."), name);
 
-    int total = argc > 1 ? 0 : replay(own, &e);
-    for (int i = 1; i < argc && total >= 0; i++) {
-        int n = replay(argv[i], &e);
-        total = n < 0 ? -1 : total + n;
-    }
-    if (total > 0)
-        return 0;
-    fprintf(stderr, "%s\n", total < 0 ? e.text : "there are no seeds to replay");
-    return 1;
+    (void)i;
+    (void)first;
+    (void)last;
+    one_input = ((const struct replay_target *)g->tests)->one_input;
+    int n = replay(seeds, &e);
+    if (n <= 0)
+        fprintf(stderr, "%s\n", n < 0 ? e.text : "there are no seeds to replay");
+    return n > 0;
 }

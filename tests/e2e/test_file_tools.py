@@ -4,7 +4,6 @@ import hashlib
 import os
 import urllib.parse
 
-import clone
 import procs
 import sites
 from harness import IS_ROOT, check, contains, equal, test, wait_until
@@ -48,11 +47,6 @@ def listed(client, **arguments):
 
 def names(client, **arguments):
     return [row["name"] for row in listed(client, **arguments)]
-
-
-def _plain_binary():
-    """Not the sanitizers' build, which keeps freed memory around."""
-    return clone.started().folder + "/build/sandcgi"
 
 
 @test("a file is written, listed, read, moved and deleted; programs and URLs see each step")
@@ -190,7 +184,7 @@ def _():
 
 @test("H-23: a sparse file of a terabyte is listed and read in pieces, and costs the worker nothing", timeout=300)
 def _():
-    site = sites.own({"SANDBOX_FSIZE": "1024g"}, binary=_plain_binary())
+    site = sites.own({"SANDBOX_FSIZE": "1024g"}, binary=sites.plain_binary())
     client = sites.new_conversation(site.client())
     client.run("truncate -s 1T huge huge.png; printf end | dd of=huge bs=1 seek=$((2 ** 40 - 3)) conv=notrunc 2>/dev/null", "bash")
     size = 1 << 40
@@ -253,7 +247,7 @@ def _():
 
 @test("100,000 files are paged in order, page by page; a file that comes or goes moves no other", timeout=300)
 def _():
-    site = sites.own(binary=_plain_binary())
+    site = sites.own(binary=sites.plain_binary())
     client = sites.new_conversation(site.client())
     result = client.run("import os\nos.mkdir('many')\nfor i in range(100000): os.mknod(f'many/{i:06}')\nprint('made')", timeout=120)
     equal(result["stdout"], "made\n")

@@ -6,7 +6,6 @@ import stat
 import threading
 import time
 
-import clone
 import engine
 import fcgi
 import network
@@ -150,7 +149,7 @@ def _():
 
 @test("five gigabytes of output leave the worker's and the run child's memory flat (H-11, H-52)", timeout=240)
 def _():
-    binary = clone.started().folder + "/build/sandcgi"
+    binary = sites.plain_binary()
     site = sites.own({"SANDBOX_OUTPUT_MAX": "0", "SANDBOX_CPUS": "2", "SANDBOX_TIMEOUT_MAX": "500s", "SANDBOX_WAIT_MAX": "500s"}, binary=binary)
     client = sites.new_conversation(site.client(timeout=530))
     client.run("true", "bash")
@@ -316,8 +315,7 @@ def _():
 def _():
     if not IS_ROOT:
         raise Skip("only root can give the workers another account")
-    # Not the sanitizers' build, which keeps freed memory around.
-    site = sites.own(binary=clone.started().folder + "/build/sandcgi")
+    site = sites.own(binary=sites.plain_binary())
     sites.new_conversation(site.client()).run("true", "bash")
     for pid in _confined_workers(site):
         check(procs.uid(pid) != 0, f"worker {pid} is root")

@@ -4,7 +4,6 @@ import os
 import re
 import time
 
-import clone
 import procs
 import sites
 from harness import IS_ROOT, Skip, check, contains, equal, in_time, test, wait_until
@@ -14,14 +13,8 @@ MB = 1 << 20
 WORKERS = "2"
 
 
-def _plain_binary():
-    """Not the sanitizers' build, which keeps freed memory around."""
-    with open(sites.BINARY, "rb") as file:
-        return clone.started().folder + "/build/sandcgi" if b"__asan_init" in file.read() else sites.BINARY
-
-
 def _site(**settings):
-    return sites.own({"SANDCGI_WORKERS": WORKERS} | settings, binary=_plain_binary())
+    return sites.own({"SANDCGI_WORKERS": WORKERS} | settings, binary=sites.plain_binary())
 
 
 def _memory(site):

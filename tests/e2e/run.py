@@ -38,7 +38,6 @@ MODULES = (
     "network",
     "uploads",
     "environment",
-    "files",
     "file_urls",
     "file_tools",
     "hostile",

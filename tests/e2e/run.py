@@ -77,7 +77,6 @@ MODULES = (
     "monitoring",
     "backup",
     "store",
-    "logs",
     "memory",
 )
 MODULE_ENDED = "-- end of module"

@@ -22,6 +22,15 @@ TOOLS = ("dpkg-buildpackage", "dh", "lintian", "mmdebstrap", "systemd-analyze", 
 SUITE = "bookworm"
 PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles"
 CONFIG = "/etc/sandcgi/sandcgi.conf"
+BUILT = "debian-runner-"  # and the language: the repository of what build_images() makes
+RENAMING_CLIENT = f"""#!/bin/bash
+words=()
+for word; do
+    [[ $word == sandcgi-runner-*:latest ]] && word={BUILT}${{word#sandcgi-runner-}}
+    words+=("$word")
+done
+exec /usr/local/lib/docker/client "${{words[@]}}"
+"""
 # Not the package's, whatever it does: of dpkg, adduser, nginx.
 FOREIGN = ("/etc/group-", "/etc/gshadow-", "/etc/passwd-", "/etc/shadow-", "/run/adduser", "/dev", "/proc", "/sys", "/tmp",
            "/var/cache", "/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/lib/systemd")
@@ -144,13 +153,19 @@ class Root:
         return sorted(glob.glob(f"{folder}/*"))
 
     def build_images(self, *languages):
-        """With the installed builder and a client of the engine; what it prints."""
-        shutil.copy(shutil.which("docker"), f"{self.folder}/usr/local/bin/docker")
+        """With the installed builder and a client of the engine, by which images get names that the servers of other tests do not take;
+        what it prints."""
+        folder = f"{self.folder}/usr/local/lib/docker"
+        os.makedirs(folder, exist_ok=True)
+        shutil.copy(shutil.which("docker"), f"{folder}/client")
+        with open(f"{folder}/docker", "w", encoding="ascii") as file:
+            file.write(RENAMING_CLIENT)
+        os.chmod(file.name, 0o755)
         socket = f"DOCKER_HOST=unix:///run/engine/{os.path.basename(engine.socket_path())}"
         try:
-            return self.run("env", socket, "PATH=/usr/local/bin:/usr/bin:/bin", "/usr/libexec/sandcgi/runners/build.sh", *languages)
+            return self.run("env", socket, "PATH=/usr/local/lib/docker:/usr/bin:/bin", "/usr/libexec/sandcgi/runners/build.sh", *languages)
         finally:
-            os.unlink(f"{self.folder}/usr/local/bin/docker")
+            shutil.rmtree(folder)
 
     def unit(self, name):
         return Unit(f"{self.folder}/lib/systemd/system/{name}")

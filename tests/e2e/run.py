@@ -37,7 +37,6 @@ MODULES = (
     "network",
     "uploads",
     "environment",
-    "files",
     "file_urls",
     "file_tools",
     "hostile",
@@ -78,7 +77,6 @@ MODULES = (
     "monitoring",
     "backup",
     "store",
-    "logs",
     "memory",
 )
 MODULE_ENDED = "-- end of module"

@@ -1,4 +1,5 @@
 """Servers for tests: `sandcgi serve` behind a real nginx, with settings of the test's choice."""
+import fcntl
 import functools
 import os
 import pwd
@@ -21,6 +22,31 @@ SANITIZER_ENV = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_
 all_sites = []
 
 _ports = set()
+
+
+def _has_sanitizers(program):
+    try:
+        with open(program, "rb") as file:
+            return b"__asan_init" in file.read()
+    except FileNotFoundError:
+        return False
+
+
+@functools.cache
+def plain_binary():
+    """The program without sanitizers, which keep freed memory around: SANDCGI_TEST_PLAIN_BINARY, or built where ./start.sh builds it."""
+    given = os.environ.get("SANDCGI_TEST_PLAIN_BINARY")
+    if given:
+        return given
+    folder = f"{TOP}/build" if not _has_sanitizers(f"{TOP}/build/sandcgi") else f"{TOP}/build-plain"
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/.lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        script = 'test -e Makefile || ../configure; exec make -j"$(nproc)" sandcgi'
+        done = subprocess.run(["sh", "-ec", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise Failed(f"no program without sanitizers was built in {folder}: {done.stdout[-2000:]}")
+    return f"{folder}/sandcgi"
 
 
 def free_port():
@@ -367,21 +393,22 @@ def own(settings=None, start=True, **arguments):
     return site.start() if start else site
 
 
-def on_small_disk(mib, inodes, settings):
+def on_small_disk(mib, inodes, settings, at_its_end=at_test_end):
     """A server for one test, whose files are on a file system of their own."""
     if not IS_ROOT:
         raise Skip("only root can mount")
     image = f"{new_folder('disk')}/image"
     with open(image, "wb") as file:
         file.truncate(mib << 20)
-    site = own({"SANDBOX_TOTAL_MAX": "0"} | settings, start=False)
+    site = Site({"SANDBOX_TOTAL_MAX": "0"} | settings)
+    at_its_end(site.stop)
     for command in (["mkfs.ext4", "-q", "-F", "-m", "0", "-N", str(inodes), image], ["mount", "-o", "loop", image, site.root]):
         if not shutil.which(command[0]):
             raise Skip(f"there is no {command[0]}")
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Skip(f"{command[0]}: {done.stderr.strip()}")
-    at_test_end(subprocess.run, ["umount", "-l", site.root])
+    at_its_end(subprocess.run, ["umount", "-l", site.root])
     return site.start()
 
 
@@ -395,15 +422,25 @@ def own_of_suite(settings=None, **arguments):
 _of_module = {}
 
 
-def with_settings(**settings):
-    """A server with these settings, shared by the tests of the module that want the same; no test breaks it."""
-    key = tuple(sorted(settings.items()))
+def _shared_in_module(key, make):
     if key not in _of_module:
-        site = Site(settings)
-        at_module_end(site.stop)
-        at_module_end(_of_module.pop, key)
-        _of_module[key] = site.start()
+        at_module_end(_of_module.pop, key, None)
+        _of_module[key] = make()
     return _of_module[key]
+
+
+def with_settings(nginx=None, binary=BINARY, **settings):
+    """A server with these settings, shared by the tests of the module that want the same; no test breaks it."""
+    def make():
+        site = Site(settings, nginx, binary)
+        at_module_end(site.stop)
+        return site.start()
+    return _shared_in_module((tuple(sorted(settings.items())), tuple(sorted((nginx or {}).items())), binary), make)
+
+
+def on_small_disk_with(mib, inodes, **settings):
+    """The same on a file system of its own."""
+    return _shared_in_module((mib, inodes, tuple(sorted(settings.items()))), lambda: on_small_disk(mib, inodes, settings, at_module_end))
 
 
 def new_conversation(client, name="e2e"):

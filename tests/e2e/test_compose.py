@@ -188,7 +188,7 @@ def _first_answer(project):
 
 @test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart, with another public name, and with containers made "
       "anew while programs run; down leaves nothing",
-      timeout=1800)
+      timeout=1800, alone="makes the images of the runners anew")
 def _():
     project = _Project()
     project.do("build")
@@ -214,10 +214,10 @@ def _():
     page = client.http("GET", "/")
     equal((page.status, page.headers["Content-Type"]), (200, "text/html; charset=utf-8"))
     contains(page.body.decode(), "<title>")
-    params = {"name": "run_code", "arguments": {"conversationId": client.conversation, "language": "bash", "code": "echo one; sleep 4; echo two"}}
+    params = {"name": "run_code", "arguments": {"conversationId": client.conversation, "language": "bash", "code": f"echo one; {runs.UNTIL_GO}echo two"}}
     stream = open_modern(client.fresh(), "tools/call", params, name="run_code", meta={"progressToken": "p"}).begin()
     stream.wait_for("notifications/progress", 2)
-    check(not stream.closed.is_set(), "the progress came with the answer")
+    runs.go(client)
     equal(stream.result()["result"]["structuredContent"]["stdout"], "one\ntwo\n")
     templates = project.do("exec", "-T", "nginx", "sh", "-c", "cat /usr/share/sandcgi/nginx/*.in | cksum")
     equal(templates, subprocess.run("cat nginx/*.in | cksum", shell=True, cwd=project.folder, capture_output=True, text=True, check=True).stdout,

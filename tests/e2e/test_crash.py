@@ -10,6 +10,7 @@ import engine
 import fcgi
 import pool
 import procs
+import runs
 import sites
 from harness import Failed, at_test_end, check, contains, equal, holds_for, in_time, test, wait_until
 from mcp import ToolError, end_run
@@ -19,14 +20,14 @@ SLACK = 5  # and how much later its container must be gone
 
 
 class MidRun:
-    """A site whose only run is under way."""
+    """A site whose only run is under way, until its limit or until go()."""
 
-    def __init__(self, settings=None, limit=LIMIT):
+    def __init__(self, limit=LIMIT):
         self.limit = limit
-        self.site = sites.own(settings)
+        self.site = sites.own()
         self.client = sites.new_conversation(self.site.client())
-        self.mark = f"60.{secrets.randbelow(10**9):09}"  # recognisable in the host's process list
-        self.connection = self.client.begin_run(f"echo begun; sleep {self.mark}", "bash", timeout=limit)
+        self.mark = f"600.{secrets.randbelow(10**9):09}"  # recognisable in the host's process list
+        self.connection = self.client.begin_run(f"echo begun; sleep {self.mark} >/dev/null & {runs.UNTIL_GO}echo done", "bash", timeout=limit)
         wait_until(self.processes, 15, "the program runs", pause=0.02)
         self.start = time.monotonic()
 
@@ -42,6 +43,21 @@ class MidRun:
                 except OSError:
                     pass
         return found
+
+    def go(self):
+        runs.go(self.client)
+
+    def is_done(self):
+        """After go() its client has been answered with the whole output."""
+        result, status = self.answered()
+        equal((status, result["status"], result["stdout"]), (200, "ok", "begun\ndone\n"))
+
+    def in_background(self, timeout=60):
+        """Another conversation's run beside it, which has begun."""
+        client = sites.new_conversation(self.site.client(timeout=15))
+        one = runs.Follower(self.site, client, runs.begin(client, f"echo begun; {runs.UNTIL_GO}echo done", timeout=timeout))
+        wait_until(lambda: one.poll(500) and one.output, 30, "it has begun")
+        return one
 
     def kill(self, *pids):
         check(pids and all(pids), f"no process to kill: {pids}")
@@ -62,9 +78,9 @@ class MidRun:
         works_again(self.site, seconds)
 
 
-def knows_run(site):
+def knows_runs(site, n=1):
     try:
-        return pool.status(site)["running"] == 1
+        return pool.status(site)["running"] == n
     except Failed:  # no server answers yet
         return False
 
@@ -81,14 +97,17 @@ def works_again(site, seconds=15):
     wait_until(works, seconds, "the next call works", pause=0.2)
 
 
-@test("kill -9 of the worker: the client is cut off, its run ends in its own time, the next call works")
+@test("kill -9 of the worker: the client is cut off, its run goes on, get_run has its result, the next call works", core=True)
 def _():
-    run = MidRun(limit=12)
+    run = MidRun(limit=60)
+    row = wait_until(lambda: runs.listed(run.client, conversationId=run.client.conversation), 10, "it is listed")[0]
     run.kill(*wait_until(lambda: len(busy := run.site.busy_workers()) == 1 and busy, 5, "one worker is busy"))
     result, status = run.answered()
     check(status != 200, f"answered {result}")
     check(run.processes(), "the program was ended with the worker")
-    run.gone_in_time()
+    run.go()
+    result = runs.Follower(run.site, run.site.client(), row["runId"]).to_the_end(30)
+    equal((result["status"], result["output"]), ("ok", "begun\ndone\n"))
     run.removed()
     run.serves_again()
 
@@ -105,29 +124,31 @@ def _():
     run.serves_again()
 
 
-@test("kill -9 of the broker: the run goes on, the client is answered, a new broker knows of it and serves")
+@test("kill -9 of the broker: a run that is waited for and one in the background go on, a new broker knows of them and serves, nothing is left", core=True)
 def _():
-    run = MidRun(limit=12)
+    run = MidRun(limit=60)
+    other = run.in_background()
     old = run.site.broker()
     run.kill(old)
     wait_until(lambda: run.site.broker() not in (None, old), 10, "a new broker")
-    wait_until(lambda: knows_run(run.site), 10, "the run is in its books")
-    result, status = run.answered()
-    equal(status, 200)
-    equal(result["status"], "timeout")
-    run.gone_in_time()
+    wait_until(lambda: knows_runs(run.site, 2), 10, "the runs are in its books")
+    run.go()
+    runs.go(other.client)
+    run.is_done()
+    result = other.to_the_end(60)
+    equal((result["status"], result["output"]), ("ok", "begun\ndone\n"))
     run.removed()
+    wait_until(lambda: not run.site.run_children(), 10, "no process of a run is left")
     run.serves_again()
-    check(run.site.broker() != old, "a new broker")
 
 
 @test("kill -9 of the housekeeper: the run ends as if nothing had happened, a new housekeeper works")
 def _():
-    run = MidRun()
+    run = MidRun(limit=60)
     old = run.site.housekeeper()
     run.kill(old)
-    result, status = run.answered()
-    equal((status, result["status"], result["stdout"]), (200, "timeout", "begun\n"))
+    run.go()
+    run.is_done()
     run.removed()
     wait_until(lambda: run.site.housekeeper() not in (None, old), 5, "a new housekeeper")
     run.serves_again()
@@ -173,8 +194,8 @@ def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
     client.run("x = 41", session=True)
-    connection = client.begin_run("sleep 5; echo fine", "bash")
-    wait_until(lambda: knows_run(site), 10, "the run is under way")
+    connection = client.begin_run(runs.UNTIL_GO + "echo fine", "bash")
+    wait_until(lambda: knows_runs(site), 10, "the run is under way")
     guard = site.process.pid
     for _ in range(2):
         wait_until(lambda: len(procs.descendants(guard)) > 4, 10, "a master and its children")
@@ -184,6 +205,7 @@ def _():
         wait_until(lambda: _answers(client), 15, "right answers")
         in_time(start, 10, "right answers again")
         wait_until(lambda: procs.children(guard) not in ([], [master]), 15, "another master")  # noqa: B023
+    runs.go(client)
     result, status = end_run(connection, 30)
     equal((status, result["stdout"]), (200, "fine\n"))
     equal(client.run("print(x + 1)", session=True)["stdout"], "42\n")
@@ -200,9 +222,10 @@ def _answers(client):
         return False
 
 
-@test("kill -9 of all processes at once: the container ends by itself, a restart cleans up (H-18, H-53, H-61)")
+@test("kill -9 of all processes at once: the containers end by themselves, a restart cleans up, a run of the background is told lost (H-18, H-53, H-61)", timeout=90)
 def _():
-    run = MidRun()
+    run = MidRun(limit=8)
+    lost = run.in_background(timeout=8)
     family = [run.site.process.pid, *procs.descendants(run.site.process.pid)]
     procs.signal_all(family, signal.SIGSTOP)  # none sees another one's end, and answers
     run.kill(*family)
@@ -213,11 +236,12 @@ def _():
     run.site.start_server()
     run.site.wait_healthy()
     run.removed()
+    equal(lost.to_the_end(30)["status"], "lost")
     run.serves_again()
-    wait_until(lambda: not os.listdir(f"{run.site.root}/.runs"), 5, "no lock of a dead run is left")
+    wait_until(lambda: all(name.startswith(lost.run_id) for name in os.listdir(f"{run.site.root}/.runs")), 5, "no lock of a dead run is left")
 
 
-@test("kill -9 of the engine: the client is told, the program ends in time, the server recovers by itself", timeout=150)
+@test("kill -9 of the engine: the client is told, the program ends in time, the server recovers by itself", timeout=150, alone="kills the engine")
 def _():
     run = MidRun()
     engine_pid = engine.pid() if engine.is_ours() else None
@@ -291,13 +315,13 @@ def _():
     equal(result["status"], "timeout")
 
 
-@test("HUP in mid-run: the run ends well, new settings hold, wrong ones are refused and the old stay")
+@test("HUP in mid-run: the run ends well, new settings hold, wrong ones are refused and the old stay", core=True)
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
-    connection = client.begin_run("sleep 3; echo done", "bash")
+    connection = client.begin_run(runs.UNTIL_GO + "echo done", "bash")
     wait_until(site.containers, 10, "a container")
-    site.settings |= {"SANDBOX_TIMEOUT": "2s", "SANDBOX_CODE_MAX": "1k"}
+    site.settings |= {"SANDBOX_TIMEOUT": "1s", "SANDBOX_CODE_MAX": "1k"}
     site.reload()
 
     def refuses():
@@ -308,6 +332,7 @@ def _():
             contains(refused.text, "code")
             return True
     wait_until(refuses, 10, "the new settings hold")
+    runs.go(client)
     result, status = end_run(connection, 15)
     equal((status, result["status"], result["stdout"]), (200, "ok", "done\n"))
     equal(client.run("sleep 20", "bash")["status"], "timeout")
@@ -331,17 +356,23 @@ def _():
     wait_until(lambda: len(site.processes()) == 8, 20, "broker, hub and six workers, as before")
 
 
-@test("TERM drains: the run ends well and is answered, then the server ends with status 0")
+@test("TERM drains: a run ends well and is answered, one of the background ends well, too; the server ends with status 0, the next one has the result",
+      timeout=120, core=True)
 def _():
     site = sites.own()
     client = sites.new_conversation(site.client())
     connection = client.begin_run("sleep 2; echo done", "bash")
-    wait_until(site.containers, 10, "a container")
+    kept = runs.Follower(site, client.fresh(), runs.begin(client, "sleep 2; echo kept"))
+    wait_until(lambda: knows_runs(site, 2), 10, "both are under way")
     os.kill(site.process.pid, signal.SIGTERM)
     result, status = end_run(connection, 15)
     equal((status, result["status"], result["stdout"]), (200, "ok", "done\n"))
     equal(site.process.wait(45), 0, "exit status")
     equal(site.containers(), [])
+    site.start_server()
+    site.wait_healthy()
+    result = kept.to_the_end(30)
+    equal((result["status"], result["output"]), ("ok", "kept\n"))
 
 
 @test("TERM twice ends at once, and the container with it", timeout=60)

@@ -1,5 +1,4 @@
 """Crowds: calls that wait keep no worker from others, and no tenant takes what others need."""
-import functools
 import json
 import os
 import secrets
@@ -13,12 +12,17 @@ import sites
 from harness import at_test_end, check, contains, equal, test, wait_until
 from mcp import API, META_CAPABILITIES, META_VERSION, MODERN, Response, ToolError, end_run
 
+SMALL = {"SANDBOX_MAX_RUNS": "5", "SANDBOX_QUEUE": "5", "SANDBOX_BACKGROUND_MAX": "20", "SANDBOX_TIMEOUT_MAX": "600s", "SANDBOX_PERSISTENT_MAX": "20",
+         "SANDBOX_PERSISTENT_SERVER": "5", "SANDCGI_MAX_SESSIONS": "5", "SANDCGI_MAX_STREAMS": "10", "SANDCGI_WORKERS": "4", "SANDBOX_URL_TTL": "1h"}
+_tokens = {}
+
 
 def _other(site, tenant):
     """A client of another tenant."""
-    token = secrets.token_hex(24)
-    site.set_token(tenant, token)
-    client = sites.new_conversation(site.client(timeout=90).with_token(token))
+    if (site, tenant) not in _tokens:
+        _tokens[site, tenant] = secrets.token_hex(24)
+        site.set_token(tenant, _tokens[site, tenant])
+    client = sites.new_conversation(site.client(timeout=90).with_token(_tokens[site, tenant]))
     wait_until(lambda: client.request("ping").status == 200, 10, "nginx knows the tenant")
     return client
 
@@ -43,13 +47,18 @@ def _wait_for(client, run, n):
     return calls
 
 
-@test("forty waiting calls leave four workers free: health, link checks and short calls are answered", timeout=120)
+def _small():
+    """A server with room for few, and two tenants of it: one that takes all it can get, and another."""
+    site = sites.with_settings(nginx={"UPLOAD_CONNS": 5}, **SMALL)
+    return site, sites.new_conversation(site.client(timeout=90)), _other(site, "dave")
+
+
+@test("forty waiting calls leave four workers free: health, link checks and short calls are answered", timeout=120, core=True)
 def _():
-    site = sites.own({"SANDCGI_WORKERS": "4", "SANDBOX_URL_TTL": "1h", "SANDBOX_TIMEOUT_MAX": "600s"})
-    client = sites.new_conversation(site.client(timeout=30))
+    site, client, _ = _small()
     url = client.run("open('x', 'w').write('here')")["files"][0]["url"]
-    runs = [_long_run(client) for _ in range(2)]
-    calls = [call for run in runs for call in _wait_for(client, run, 20)]
+    held = [_long_run(client) for _ in range(2)]
+    calls = [call for run in held for call in _wait_for(client, run, 20)]
     wait_until(lambda: len(site.busy_workers()) >= 40, 20, "every call has a worker")
     for _ in range(5):
         equal(site.client(timeout=30).http("GET", "/healthz").status, 200, "/healthz")
@@ -57,31 +66,33 @@ def _():
         check(client.result("tools/list")["tools"], "tools/list")
         equal([one["name"] for one in client.structured("list_files", {"conversationId": client.conversation})["files"]], ["x"])
     equal(client.run("print(1)")["stdout"], "1\n")
-    for run in runs:
+    for run in held:
         client.structured("cancel_run", {"runId": run})
     for call in calls:
         equal(_answer(call)["status"], "cancelled")
     wait_until(lambda: len(site.workers()) <= 8, 30, "workers that are too many end", 0.5)
 
 
-@test("a reload and a stop wait for calls that wait", timeout=120)
+@test("a reload waits for calls that wait", timeout=120)
 def _():
     site = sites.own({"SANDCGI_WORKERS": "2", "SANDBOX_TIMEOUT_MAX": "600s"})
     client = sites.new_conversation(site.client(timeout=30))
-    calls = _wait_for(client, client.run("sleep 12; echo end", "bash", background=True)["runId"], 8)
+    calls = _wait_for(client, client.run(runs.UNTIL_GO + "echo end", "bash", background=True)["runId"], 8)
     wait_until(lambda: len(site.busy_workers()) >= 8, 20, "every call has a worker")
     before = set(site.workers())
     site.reload()
     wait_until(lambda: len(set(site.workers()) - before) >= 2, 20, "workers of the new generation")
     equal(client.result("ping"), {})
+    check(before & set(site.workers()), "the old generation has left its calls")
+    runs.go(client)
     for call in calls:
         equal(_answer(call)["stdout"], "end\n")
     wait_until(lambda: not before & set(site.workers()), 20, "the old generation has ended")
 
 
-@test("a tenant gets no more calls than four times what is left: the others have theirs", timeout=90)
+@test("a tenant gets no more calls than four times what is left: the others have theirs", timeout=90, core=True)
 def _():
-    site = sites.own({"SANDCGI_WORKERS": "2", "SANDCGI_MAX_CALLS": "5", "SANDBOX_TIMEOUT_MAX": "600s"})
+    site = sites.with_settings(SANDCGI_WORKERS="2", SANDCGI_MAX_CALLS="5", SANDBOX_TIMEOUT_MAX="600s")
     alice, dave = sites.new_conversation(site.client(timeout=30)), _other(site, "dave")
     run, other_run = _long_run(alice), _long_run(dave)
     calls = _wait_for(alice, run, 4)
@@ -177,16 +188,7 @@ def _():
     equal((answer.status, answer.json().get("result", {}).get("structuredContent", {}).get("status")), (200, "cancelled"))
 
 
-@functools.cache
-def _small():
-    """A server with room for few, and two tenants of it: one that takes all it can get, and another."""
-    site = sites.own_of_suite({"SANDBOX_MAX_RUNS": "5", "SANDBOX_QUEUE": "5", "SANDBOX_BACKGROUND_MAX": "20", "SANDBOX_TIMEOUT_MAX": "600s",
-                               "SANDBOX_PERSISTENT_MAX": "20", "SANDBOX_PERSISTENT_SERVER": "5", "SANDCGI_MAX_SESSIONS": "5", "SANDBOX_WARM": ""},
-                              nginx={"UPLOAD_CONNS": 5})
-    return site, sites.new_conversation(site.client(timeout=90)), _other(site, "dave")
-
-
-@test("a tenant that takes all places and the queue leaves a place to another, whose run is not queued", timeout=120)
+@test("a tenant that takes all places and the queue leaves a place to another, whose run is not queued", timeout=120, core=True)
 def _():
     _, alice, dave = _small()
     for n in range(4):
@@ -200,7 +202,7 @@ def _():
 
 @test("of two places a tenant has both until another tenant asks; then one is kept for the other", timeout=120)
 def _():
-    site = sites.own({"SANDBOX_MAX_RUNS": "2", "SANDBOX_TIMEOUT_MAX": "600s"})
+    site = sites.own({"SANDBOX_MAX_RUNS": "2", "SANDBOX_TIMEOUT_MAX": "600s"})  # that no other tenant has asked yet
     alice, dave = sites.new_conversation(site.client(timeout=90)), _other(site, "dave")
 
     held = [alice.run("sleep 600", "bash", conversation=f"c{n}", background=True, timeout=600)["runId"] for n in range(2)]
@@ -316,7 +318,7 @@ def _():
 
 @test("S8: a tenant gets no more streams than four times what is left", timeout=60)
 def _():
-    site = sites.own({"SANDCGI_MAX_STREAMS": "10"})
+    site, _, _ = _small()
 
     def listen(tenant):
         """The status of a stream that stays open."""

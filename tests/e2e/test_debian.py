@@ -8,7 +8,7 @@ import urllib.parse
 import debian_root
 import engine
 import runs
-from harness import check, contains, equal, test, wait_until
+from harness import at_test_end, check, contains, equal, test, wait_until
 from mcp import end_run
 
 EXPOSURE_MAX = 4.0  # of "systemd-analyze security"; 10 is a service without limits
@@ -67,28 +67,20 @@ def _():
     contains(root.run("sandcgi", "status", "--config", debian_root.CONFIG), "python")
 
 
-def _docker(*words):
-    return subprocess.run(["docker", "-H", engine.host(), *words], check=True, capture_output=True, text=True).stdout
-
-
 @test("the installed builder makes and proves an image without a compiler", timeout=180)
 def _():
     root = debian_root.installed()
     check(not os.path.exists(f"{root.folder}/usr/bin/cc"), "there is a compiler")
-    _docker("tag", "sandcgi-runner-bash:latest", "sandcgi-test-kept:bash")
-    try:
-        contains(root.build_images("bash"), "bash: prove")
-        contains(root.build_images("bash"), "up to date")
-    finally:
-        _docker("tag", "sandcgi-test-kept:bash", "sandcgi-runner-bash:latest")
-        _docker("rmi", "sandcgi-test-kept:bash")
+    at_test_end(engine.remove_image, f"{debian_root.BUILT}bash")
+    contains(root.build_images("bash"), "bash: prove")
+    contains(root.build_images("bash"), "up to date")
 
 
 @test("an upgrade and a restart lose no run, and meanwhile calls are answered", timeout=180)
 def _():
     root = debian_root.running()
     client = root.client()
-    waiting = root.client().begin_run("sleep 4; echo over", "bash", conversation=client.conversation)
+    waiting = root.client().begin_run("sleep 3; echo over", "bash", conversation=client.conversation)
     in_background = runs.begin(client, "sleep 5; echo later", timeout=20)
     root.install(debian_root.newer_package())
     check(root.program().endswith(" (deleted)"), f"{root.program()} is running before the reload")

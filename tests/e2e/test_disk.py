@@ -4,10 +4,12 @@ import shutil
 import subprocess
 
 import sites
-from harness import check, contains, equal, test, wait_until
+from harness import at_test_end, check, contains, equal, test, wait_until
 
 MIB = 1 << 20
 OLD = bytes(range(256)) * 4096  # 1 MiB
+
+RESERVES = {"SANDBOX_DISK_RESERVE": "64m", "SANDBOX_FILES_RESERVE": "4000"}
 
 # As much as there is, in no time: the blocks are not even written. Then {end}.
 FILL = """
@@ -28,8 +30,18 @@ def fill(mib=200, each="pass", end="pass"):
     return FILL.format(mib=mib, each=each, end=end)
 
 
-def _site(**settings):
-    return sites.on_small_disk(400, 24000, {"SANDBOX_DISK_RESERVE": "64m", "SANDBOX_FILES_RESERVE": "4000"} | settings)
+def _own(**settings):
+    return sites.on_small_disk(400, 24000, RESERVES | settings)
+
+
+def _of_disk():
+    """A server whose reserves are reached before a quota is."""
+    return sites.on_small_disk_with(400, 24000, **RESERVES, SANDBOX_QUOTA="2g")
+
+
+def _of_conversation():
+    """One whose quotas are."""
+    return sites.on_small_disk_with(400, 24000, **RESERVES, SANDBOX_QUOTA="32m", SANDBOX_FILES="1000")
 
 
 def _owner(site):
@@ -64,9 +76,9 @@ def _others_work(site):
     check("notices" not in client.run("echo x >g", "bash"), "another conversation is told nothing")
 
 
-@test("one program fills the disk at once: disk_limit, what it made is gone, its older files and all others are well")
+@test("one program fills the disk at once: disk_limit, what it made is gone, its older files and all others are well", core=True)
 def _():
-    site = _site(SANDBOX_QUOTA="2g")
+    site = _of_disk()
     client = _owner(site)
     whole = client.run_whole(fill())
     result = whole["structuredContent"]
@@ -81,7 +93,7 @@ def _():
 
 @test("a program that goes on after it filled the disk is ended, long before its time", timeout=90)
 def _():
-    site = _site(SANDBOX_QUOTA="2g")
+    site = _of_disk()
     client = _owner(site)
     result = client.run(fill(end="time.sleep(50)"), timeout=60)
     equal(result["status"], "disk_limit")
@@ -90,9 +102,9 @@ def _():
     _has_old_file(client)
 
 
-@test("a program that passes SANDBOX_QUOTA is ended; the next run has room, and changed older files are still there", timeout=90)
+@test("a program that passes SANDBOX_QUOTA is ended; the next run has room, and changed older files are still there", timeout=90, core=True)
 def _():
-    site = _site(SANDBOX_QUOTA="32m")
+    site = _of_conversation()
     client = _owner(site)
     result = client.run("import os; os.chmod('old.bin', 0o600)\n" + fill(20, end="time.sleep(50)"), timeout=60)
     equal(result["status"], "disk_limit")
@@ -107,20 +119,18 @@ def _():
 def _():
     flood = ("import os\nos.mkdir('d')\ntry:\n    for n in range(50000): open(f'd/{n}', 'w').close()\n"
              "except OSError as error: print(error.strerror)")
-    for settings, name in (({"SANDBOX_FILES": "1000"}, "SANDBOX_FILES)"), ({}, "SANDBOX_FILES_RESERVE")):
-        site = _site(**settings)
+    for site, name in ((_of_conversation(), "SANDBOX_FILES)"), (_of_disk(), "SANDBOX_FILES_RESERVE")):
         client = _owner(site)
         result = client.run(flood, timeout=60)
         equal(result["status"], "disk_limit")
         contains(result["notices"][0], name)
         _others_work(site)
         _has_old_file(client)
-        site.stop()
 
 
 @test("a command of a persistent sandbox that takes too much is ended, and the sandbox goes on", timeout=90)
 def _():
-    site = _site(SANDBOX_QUOTA="32m")
+    site = _of_conversation()
     client = _owner(site)
     sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
     result = client.structured("exec", {"sandboxId": sandbox, "command": "fallocate -l 100M big; echo made; sleep 50", "timeoutMs": 60000})
@@ -146,7 +156,7 @@ time.sleep(600)' >/dev/null 2>&1 &"""
 
 @test("deleted files that a sandbox's background process keeps open or mapped count: the sandbox is closed, the room is free", timeout=120)
 def _():
-    site = _site(SANDBOX_QUOTA="32m")
+    site = _of_conversation()
     for what in ("os.unlink('/data/held')".replace("'", '"'), 'room = mmap.mmap(fd, 0); os.unlink("/data/held"); os.close(fd)', ""):
         client = _owner(site)
         before = _free(site)
@@ -165,7 +175,7 @@ def _():
     _others_work(site)
 
 
-@test("where the reserve is touched, every way in is refused and makes no directory")
+@test("where the reserve is touched, every way in is refused and makes no directory", core=True)
 def _():
     site = sites.own({"SANDBOX_DISK_RESERVE": "1000000g"})
     client = sites.new_conversation(site.client(), "disk")
@@ -179,16 +189,16 @@ def _():
             ("create_upload", of_it | {"filename": "f"}), ("import_url", of_it | {"url": "https://example.org/f"}),
             ("upload_archive", of_it | {"content": "UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA=="})):
         contains(client.tool_error(tool, arguments), "SANDBOX_DISK_RESERVE", f"{tool} {arguments}")
-    site = sites.own({"SANDBOX_FILES_RESERVE": "1000000000"})
-    client = sites.new_conversation(site.client(), "disk")
-    contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_FILES_RESERVE")
-    contains(client.tool_error("create_upload", {"conversationId": client.conversation, "filename": "f"}), "SANDBOX_FILES_RESERVE")
+    site.settings |= {"SANDBOX_DISK_RESERVE": None, "SANDBOX_FILES_RESERVE": "1000000000"}
+    site.reload()
+    wait_until(lambda: "SANDBOX_FILES_RESERVE" in client.tool_error("create_sandbox", of_it | {"language": "bash"}), 20, "the other reserve")
+    contains(client.tool_error("create_upload", of_it | {"filename": "f"}), "SANDBOX_FILES_RESERVE")
     equal([name for name in os.listdir(site.root) if not name.startswith(".")], [])
 
 
 @test("a disk without room for the server's own files: a line says so, and the server goes on when there is room", timeout=90)
 def _():
-    site = _site()
+    site = _own()
     site.stop()
     shutil.rmtree(f"{site.root}/.helpers")
     left = os.statvfs(site.root)
@@ -204,11 +214,12 @@ def _():
 
 @test("a file system that has become read-only: calls say so, the log and doctor, too, and nothing is restarted when it is writable again")
 def _():
-    site = _site()
+    site = _of_disk()
     client = _owner(site)
 
     def remount(way):
         return subprocess.run(["mount", "-o", f"remount,bind,{way}", site.root], capture_output=True, check=False).returncode == 0
+    at_test_end(remount, "rw")
     wait_until(lambda: remount("ro"), 20, "nobody writes there")
     for tool, arguments in (("write_file", {"filename": "f", "text": ""}), ("create_upload", {"filename": "f"})):
         contains(client.tool_error(tool, {"conversationId": client.conversation} | arguments), "the server's disk is read-only", tool)

@@ -10,7 +10,7 @@ DENIED = ("LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "HOME", "IFS", "PYTHONSTARTUP
           "GLIBC_TUNABLES", "MALLOC_PERTURB_", "LOCPATH", "PS4")
 
 
-@test("variables that would change how the runtime starts are refused by name, with the reason (H-21)")
+@test("variables that would change how the runtime starts are refused by name, with the reason (H-21)", core=True)
 def _():
     client = sites.client()
     for name in DENIED:
@@ -32,7 +32,7 @@ def _():
     contains(client.run_error("print('never')", environment={"BIG": "x" * 10_000_000}), "environment")
 
 
-@test("sixty-four ordinary variables arrive; nothing of the server's own environment does")
+@test("sixty-four ordinary variables arrive; nothing of the server's own environment does", core=True)
 def _():
     client = sites.client()
     values = {f"VAR_{n}": f"value {n}" for n in range(64)}

@@ -2,6 +2,7 @@
 import threading
 
 import existing
+import runs
 from harness import check, contains, equal, test, wait_until
 from mcp import end_run
 
@@ -55,7 +56,7 @@ def _walk(below):
     equal(client.http("PUT", link, b"again").status, 410)
     equal(client.run("wc -c <up.bin", "bash")["stdout"], "300000\n")
 
-    link, run, over, statuses = _upload_link(client, "later.bin", below), lasts.begin_run("sleep 6; echo over", "bash"), threading.Event(), []
+    link, run, over, statuses = _upload_link(client, "later.bin", below), lasts.begin_run(runs.UNTIL_GO + "echo over", "bash"), threading.Event(), []
     caller = threading.Thread(target=_calls, args=(pings, over, statuses), daemon=True)
     caller.start()
     machine.do("make_install")
@@ -65,6 +66,7 @@ def _walk(below):
     equal(machine.do("cat /etc/nginx/sandcgi/server.conf").count("version before"), 0, "the templates are not new")
     machine.do("nginx -t && reloaded nginx -s reload; kill -HUP $server")
     wait_until(lambda: machine.do("readlink /proc/$server/exe") == "/usr/local/bin/sandcgi\n", 20, "the new program serves")
+    runs.go(lasts)
     result, status = end_run(run, 30)
     equal((status, result["stdout"]), (200, "over\n"), "the call that was under way")
     over.set()

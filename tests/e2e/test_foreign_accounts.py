@@ -91,7 +91,7 @@ def _():
     equal(site.log().count("is in the web server's group"), 1)
 
 
-@test("H-06: the name in a mount is no URL: neither a file nor an archive can be had without the token that the URL holds")
+@test("H-06: the name in a mount is no URL: neither a file nor an archive can be had without the token that the URL holds", core=True)
 def _():
     client, other = sites.client(), sites.client()
     url = client.upload("secret.txt", b"private")["file"]["url"]

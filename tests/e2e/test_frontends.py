@@ -12,7 +12,8 @@ import fcgi
 import procs
 import sites
 from harness import TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
-from mcp import META_CAPABILITIES, META_VERSION, MODERN, Client
+from mcp import Client
+from stdio import Stdio
 from streams import open_modern
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -70,7 +71,7 @@ def _cgi_server(site):
     return sites.new_conversation(client)
 
 
-@test("plain CGI under another web server, with no broker running: the same tools, nothing left behind", timeout=90)
+@test("plain CGI under another web server, with no broker running: the same tools, nothing left behind", timeout=90, core=True)
 def _():
     site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None}, start=False)
     client = _cgi_server(site)
@@ -118,68 +119,44 @@ def _processes_with(word):
 
 # ---- stdio ----
 
-class Stdio:
-    """A desktop client's side of a stdio server."""
-
-    def __init__(self, site):
-        self.process = subprocess.Popen([site.binary, "stdio", "--config", site.config], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS)
-        at_test_end(self.end)
-
-    def end(self):
-        for pipe in (self.process.stdin, self.process.stdout):
-            pipe.close()
-        procs.end(self.process)
-
-    def send(self, message):
-        line = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
-
-    def ask(self, message):
-        """The answer; notifications in front of it are passed over."""
-        self.send(message)
-        while "method" in (answer := json.loads(self.process.stdout.readline())):
-            pass
-        return answer
-
-    def request(self, method, params=None, id_=1):
-        return self.ask({"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}})
+def _asked(stdio, line):
+    """The answer to a line."""
+    stdio.send(line)
+    while "method" in (answer := stdio.next()):
+        pass
+    return answer
 
 
 def _talk(stdio):
-    hello = stdio.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}})
-    equal(hello["result"]["protocolVersion"], "2025-06-18")
-    stdio.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    equal(stdio.request("ping", id_="after the notification"),
-          {"jsonrpc": "2.0", "id": "after the notification", "result": {}})
-    names = {tool["name"] for tool in stdio.request("tools/list")["result"]["tools"]}
+    equal(stdio.initialize("2025-06-18")["protocolVersion"], "2025-06-18")
+    stdio.call("ping", id_="after the notification")
+    equal(stdio.answer("after the notification")["result"], {})
+    names = {tool["name"] for tool in stdio.result("tools/list")["tools"]}
     check({"run_code", "copy_file"} <= names and "create_upload" not in names, f"tools of stdio: {names}")
     conversation = "c" + secrets.token_hex(6)
     for number in range(3):
-        result = stdio.request("tools/call", {"name": "run_code", "arguments": {
-            "conversationId": conversation, "language": "bash", "code": "echo x >>f; wc -l <f"}})["result"]
+        result = stdio.result("tools/call", {"name": "run_code", "arguments": {
+            "conversationId": conversation, "language": "bash", "code": "echo x >>f; wc -l <f"}})
         equal(result["structuredContent"]["stdout"], f"{number + 1}\n")
-    equal(stdio.ask(b"{broken")["error"]["code"], -32700)
-    equal(stdio.ask(b"[]")["error"]["code"], -32600)
-    equal(stdio.request("no/such")["error"]["code"], -32601)
-    equal(stdio.ask(b'{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":"' + b"y" * (17 << 20) + b'"}}')["error"]["code"], -32700)
-    equal(stdio.request("ping")["result"], {})
+    for line, code in ((b"{broken", -32700), (b"[]", -32600), (b'"x"', -32600), (b'{"jsonrpc":"2.0"}', -32600), (b"\xff", -32700),
+                       (b'{"jsonrpc":"2.0","id":2,"method":"no/such"}', -32601),
+                       (b'{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":"' + b"y" * (17 << 20) + b'"}}', -32700)):
+        equal(_asked(stdio, line)["error"]["code"], code, repr(line[:30]))
+    stdio.send(b"")
+    equal(stdio.result("ping"), {})
 
 
-@test("sandcgi stdio alone: a whole conversation, broken and endless lines, a clean end at EOF", timeout=90)
+@test("sandcgi stdio alone: a whole conversation, broken and endless lines, a clean end at EOF", timeout=90, core=True)
 def _():
     site = sites.own(start=False)
-    stdio = Stdio(site)
+    stdio = Stdio(site.config)
     _talk(stdio)
     helpers = procs.descendants(stdio.process.pid)
     check(helpers, "a private broker")
     stdio.process.stdin.close()
     equal(stdio.process.wait(60), 0, "exit status")
-    rest = [json.loads(line) for line in stdio.process.stdout]
-    equal([line for line in rest if line.get("method") != "notifications/tools/list_changed"], [], "rest of the output")
-    stdio.process.stdin = open(os.devnull, "wb")  # pylint: disable=consider-using-with
+    while (message := stdio.next()) is not None:
+        equal(message.get("method"), "notifications/tools/list_changed", "rest of the output")
     wait_until(lambda: not [pid for pid in helpers if procs.exists(pid)], 5, "its helpers have ended")
     equal(site.containers(), [])
 
@@ -187,26 +164,16 @@ def _():
 @test("sandcgi stdio beside a running server uses its broker")
 def _():
     site = sites.shared()
-    stdio = Stdio(site)
+    stdio = Stdio(site.config)
     _talk(stdio)
     wait_until(lambda: not procs.descendants(stdio.process.pid), 5, "no broker of its own, and the calls' processes have ended")
-
-
-@test("sandcgi stdio speaks the modern revision, and pins it")
-def _():
-    stdio = Stdio(sites.shared())
-    meta = {"_meta": {META_VERSION: MODERN, META_CAPABILITIES: {}}}
-    equal(stdio.request("server/discover", meta, "server-discover-probe-1")["result"]["supportedVersions"], [MODERN])
-    equal(stdio.request("tools/list", meta)["result"]["resultType"], "complete")
-    answer = stdio.request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}})
-    equal(answer["error"]["code"], -32022)
 
 
 @test("sandcgi stdio killed in mid-run takes the container with it")
 def _():
     site = sites.own(start=False)
-    stdio = Stdio(site)
-    stdio.send(json.loads(_run_call("sleep 60")))
+    stdio = Stdio(site.config)
+    stdio.send(_run_call("sleep 60"))
     wait_until(site.containers, 15, "a container")
     stdio.process.kill()
     wait_until(lambda: not site.containers(), 10, "the container is gone")
@@ -275,7 +242,7 @@ def _():
 
 @test("a stale socket is replaced, one in use is not taken away, a file in its place is not deleted")
 def _():
-    site = sites.own()
+    site = sites.shared()
     done = subprocess.run([site.binary, "serve", "--config", site.config], env=_environment(site), capture_output=True,
                           text=True, timeout=60, check=False)
     check(done.returncode != 0, "a second server on the same sockets")
@@ -319,7 +286,7 @@ def _():
     equal(len(urls), 2, "two tenants")
 
 
-@test("SANDCGI_AUTH=token: made tokens count and end without a reload, refuse no other call, and allow what their scopes say", timeout=90)
+@test("SANDCGI_AUTH=token: made tokens count and end without a reload, refuse no other call, and allow what their scopes say", timeout=90, core=True)
 def _():
     site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "TOOLS": "all"}, start=False)
     site.settings["SANDCGI_TOKENS_FILE"] = path = f"{site.folder}/tokens"
@@ -382,7 +349,7 @@ def _():
     equal(fcgi.request(("127.0.0.1", port), {"SANDCGI_TENANT": "default", "SANDCGI_SECRET": site.secret}, PING)[0], 200)
 
 
-@test("without a secret file, or with a secret that is too short, the server does not start (H-47, H-52)")
+@test("without a secret file, or with a secret that is too short, the server does not start (H-47, H-52)", core=True)
 def _():
     for change in ({"SANDCGI_SECRET_FILE": None}, {"SANDCGI_SECRET_FILE": "/nonexistent/secret"}, {"FILE_SECRET": "short"},
                    {"FILE_SECRET": None}, {"MCP_API_TOKEN": "x"}, {"SANDBOX_ROOT": None}, {"SANDCGI_USER": "no-such-user"}):
@@ -394,7 +361,7 @@ def _():
             contains(site.log(), list(change)[0])
 
 
-@test("a FastCGI client that sends nonsense, or nothing, or leaves half-way does no harm (H-43)")
+@test("a FastCGI client that sends nonsense, or nothing, or leaves half-way does no harm (H-43)", core=True)
 def _():
     site = sites.shared()
     for data in (b"GET / HTTP/1.1\r\n\r\n", b"\0" * 100, b"\x01\x01\0\x01\0\x08\0\0\0\x01\0\0\0\0\0\0", b"\xff" * 70000, b""):

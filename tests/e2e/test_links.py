@@ -18,7 +18,25 @@ from harness import check, contains, equal, test, wait_until
 MIB = 1024 * 1024
 
 
-@test("nginx and a worker take a request for the same, however its path is written")
+def _signed():
+    """A server whose download links are signed, with little room for a conversation."""
+    return sites.with_settings(SANDBOX_URL_TTL="1h", SANDBOX_QUOTA="4m")
+
+
+def _narrow():
+    """One that takes small files, fetches none, and whose download links are signed for a moment."""
+    return sites.with_settings(SANDBOX_URL_TTL="1s", SANDBOX_UPLOAD_MAX="1m", SANDBOX_IMPORT="false")
+
+
+SIZE_MAX = (1 << 31) + 4097
+
+
+def _wide():
+    """One that takes large files, two at a time."""
+    return sites.with_settings(nginx={"UPLOAD_CONNS": "2"}, SANDBOX_UPLOAD_MAX=str(SIZE_MAX), SANDBOX_QUOTA="3g")
+
+
+@test("nginx and a worker take a request for the same, however its path is written", core=True)
 def _():
     client = sites.client().fresh()
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -82,7 +100,7 @@ def _status(site, url, size):
         return sock.recv(4096).split()[1]
 
 
-@test("a file that was PUT to its link is the sandbox user's, and there for the program and behind its URL")
+@test("a file that was PUT to its link is the sandbox user's, and there for the program and behind its URL", core=True)
 def _():
     client = sites.client()
     site = sites.shared()
@@ -100,7 +118,7 @@ def _():
     _nothing_left(site)
 
 
-@test("an upload link is good once; the second PUT is 410 and changes nothing")
+@test("an upload link is good once; the second PUT is 410 and changes nothing", core=True)
 def _():
     client = sites.client()
     link = _link(client)
@@ -135,7 +153,7 @@ def _():
 
 @test("concurrent uploads are limited; a further one is told to try again, and then succeeds")
 def _():
-    site = sites.own(nginx={"UPLOAD_CONNS": "2"})
+    site = _wide()
     client = sites.new_conversation(site.client())
     links = [_link(client, f"f{n}")["url"] for n in range(3)]
     socks = [_raw(site, _head(url, 2 * MIB)) for url in links[:2]]
@@ -161,7 +179,7 @@ def _():
     equal(client.run("stat -c %s empty chunked", "bash")["stdout"].split(), ["0", str(3 * MIB)])
 
 
-@test("an upload link that was altered, moved or made up is 403, with another method 405")
+@test("an upload link that was altered, moved or made up is 403, with another method 405", core=True)
 def _():
     client = sites.client()
     site = sites.shared()
@@ -194,9 +212,9 @@ def _():
     equal(_put(client, link["url"], b"12345").status, 201)
 
 
-@test("a body over SANDBOX_UPLOAD_MAX is refused, also one of unknown length, and nothing is left")
+@test("a body over SANDBOX_UPLOAD_MAX is refused, also one of unknown length, and nothing is left", core=True)
 def _():
-    site = sites.with_settings(SANDBOX_UPLOAD_MAX="1m")
+    site = _narrow()
     client = sites.new_conversation(site.client())
     contains(client.tool_error("create_upload", {"conversationId": "c", "filename": "f", "size": MIB + 1}), "size")
     link = _link(client)
@@ -213,7 +231,7 @@ def _():
 
 @test("an upload for which the conversation has no room is refused before it is sent, one of unknown length behind it")
 def _():
-    site = sites.with_settings(SANDBOX_QUOTA="4m")
+    site = _signed()
     client = sites.new_conversation(site.client())
     link = _link(client)
     with _raw(site, _head(link["url"], 5 * MIB)) as sock:
@@ -225,7 +243,7 @@ def _():
     wait_until(lambda: _put(client, link["url"], _pieces(2)).status == 201, 20, "nginx has ended the refused upload: the link is good again")
 
 
-@test("an upload that breaks off leaves nothing, and its link is good for another try")
+@test("an upload that breaks off leaves nothing, and its link is good for another try", core=True)
 def _():
     client = sites.client()
     site = sites.shared()
@@ -256,7 +274,7 @@ def _():
         equal(sock.recv(4096).split()[1], b"201")
 
 
-@test("H-02: a link that a program planted where an upload goes is replaced or refused, its target unchanged")
+@test("H-02: a link that a program planted where an upload goes is replaced or refused, its target unchanged", core=True)
 def _():
     client = sites.client()
     secret = f"{sites.shared().folder}/upload-secret"
@@ -337,8 +355,7 @@ def _():
 
 @test("an upload of more than 2 GiB arrives byte for byte in flat memory, and one byte above the limit is refused", timeout=180)
 def _():
-    size = (1 << 31) + 4097
-    site = sites.own({"SANDBOX_UPLOAD_MAX": str(size), "SANDBOX_QUOTA": "3g"})
+    size, site = SIZE_MAX, _wide()
     client = sites.new_conversation(site.client())
     equal(_status(site, _link(client)["url"], size + 1), b"413")
     contains(client.tool_error("create_upload", {"conversationId": "c", "filename": "f", "size": size + 1}), str(size))
@@ -354,7 +371,7 @@ def _():
 
 @test("without nginx's file a worker streams the body: also in flat memory, also once, and nothing is left", timeout=180)
 def _():
-    site = sites.own(nginx={"UPLOADS": "stream"})
+    site = sites.with_settings(nginx={"UPLOADS": "stream"})
     _takes_flat_memory(site)
     check(not os.path.exists(f"{site.root}/.uploads"), "nginx made a folder")
     client = sites.new_conversation(site.client())
@@ -372,11 +389,7 @@ def _():
 
 # ---- signed download links ----
 
-def _signed():
-    return sites.with_settings(SANDBOX_URL_TTL="1h")
-
-
-@test("with SANDBOX_URL_TTL links are signed: Range and ETag work, altered, moved and unsigned ones are 403 (H-06, H-31)")
+@test("with SANDBOX_URL_TTL links are signed: Range and ETag work, altered, moved and unsigned ones are 403 (H-06, H-31)", core=True)
 def _():
     client = sites.new_conversation(_signed().client())
     url = client.upload("a b/t\u00e4ble.csv", b"0123456789")["file"]["url"]
@@ -405,9 +418,9 @@ def _():
         contains(url, "&sig=")
 
 
-@test("a signed link that has expired is 403")
+@test("a signed link that has expired is 403", core=True)
 def _():
-    client = sites.new_conversation(sites.with_settings(SANDBOX_URL_TTL="1s").client())
+    client = sites.new_conversation(_narrow().client())
     url = client.upload("f.txt", b"x")["file"]["url"]
     expires = int(re.search(r"expires=(\d+)", url).group(1))
     wait_until(lambda: time.time() >= expires + 1, 10, "it has expired")
@@ -444,7 +457,7 @@ def _():
 
 # ---- import_url ----
 
-@test("H-55: import_url fetches from no private, local, metadata or translated address, however it is written")
+@test("H-55: import_url fetches from no private, local, metadata or translated address, however it is written", core=True)
 def _():
     client = sites.client()
     good = {"conversationId": client.conversation, "filename": "f"}
@@ -477,9 +490,9 @@ def _():
     contains(client.tool_error("import_url", {"conversationId": good["conversationId"]}), "url")
 
 
-@test("SANDBOX_IMPORT=false switches import_url off")
+@test("SANDBOX_IMPORT=false switches import_url off", core=True)
 def _():
-    client = sites.new_conversation(sites.with_settings(SANDBOX_IMPORT="false").client())
+    client = sites.new_conversation(_narrow().client())
     refused = client.request("tools/call", {"name": "import_url", "arguments": {"conversationId": "c", "url": "https://8.8.8.8/x"}})
     contains(refused.json()["error"]["message"], "import_url is switched off")
 

@@ -8,7 +8,7 @@ import runs
 import sites
 from harness import check, contains, equal, in_time, test, wait_until
 from mcp import META_CAPABILITIES, META_VERSION, MODERN
-from streams import Session, Stream, modern_headers, modern_message, open_modern
+from streams import Stream, modern_headers, modern_message, open_modern
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
@@ -32,7 +32,7 @@ def _acknowledged(stream, id_):
 
 # ---- listening ----
 
-@test("listen acknowledges first, with what it honours and the request's id as it was sent")
+@test("listen acknowledges first, with what it honours and the request's id as it was sent", core=True)
 def _():
     client = sites.client()
     for id_ in ("L1", 0, 1790000000000, "\u00e9"):
@@ -44,7 +44,7 @@ def _():
         stream.close()
 
 
-@test("a listener hears of its own files within half a second and of nothing else, another tenant's included")
+@test("a listener hears of its own files within half a second and of nothing else, another tenant's included", core=True)
 def _():
     site = sites.shared()
     client = sites.client()
@@ -129,7 +129,7 @@ def _():
 
 # ---- a call's own stream ----
 
-@test("progress of a modern run comes on the call's stream; without a token the answer is plain JSON")
+@test("progress of a modern run comes on the call's stream; without a token the answer is plain JSON", core=True)
 def _():
     client = sites.client()
     stream = open_modern(client, "tools/call", _run("sleep 1.5; echo done", client.conversation), 5, "run_code",
@@ -142,17 +142,6 @@ def _():
     check(not any(event.id for event in stream.events), "modern streams have no event ids")
     plain = client.modern("tools/call", _run("echo done", client.conversation))
     contains(plain.headers["Content-Type"], "application/json")
-
-
-@test("hanging up ends the run")
-def _():
-    site = sites.shared()
-    client = sites.client()
-    stream = open_modern(client, "tools/call", _run("sleep 60", client.conversation), 5, "run_code",
-                         meta={"progressToken": "p"}).begin()
-    wait_until(site.run_children, 10, "the run has begun")
-    stream.close()
-    wait_until(lambda: not site.run_children(), 5, "the run has ended")
 
 
 @test("a log level that is none is -32602; without a level no log message is sent")
@@ -183,7 +172,7 @@ def _agree(asked):
     return {"inputResponses": {key: {"action": "accept", "content": content}}, "requestState": asked.get("requestState")}
 
 
-@test("a modern client is asked with input_required, and goes on with its answer on any worker")
+@test("a modern client is asked with input_required, and goes on with its answer on any worker", core=True)
 def _():
     client = _asking_client()
     for _ in range(6):
@@ -247,7 +236,7 @@ def _():
 
 # ---- who may call ----
 
-@test("a foreign Host or Origin is 403 on every route; pages of our own origin pass CORS (H-31, H-46)")
+@test("a foreign Host or Origin is 403 on every route; pages of our own origin pass CORS (H-31, H-46)", core=True)
 def _():
     site = sites.shared()
     client = site.client()

@@ -37,10 +37,10 @@ def _run(client, conversation, code):
     return _call(client, "run_code", {"conversationId": conversation, "language": "bash", "code": code})["structuredContent"]["stdout"]
 
 
-@test("stdio: a project goes in, a file comes out, beneath SANDCGI_LOCAL_DIRS only and over no link", timeout=120)
+@test("stdio: a project goes in, a file comes out, beneath SANDCGI_LOCAL_DIRS only and over no link", timeout=120, core=True)
 def _():
     folder, secret = _project()
-    site = sites.own({"SANDCGI_LOCAL_DIRS": folder})
+    site = sites.own({"SANDCGI_LOCAL_DIRS": folder}, start=False)
     client = Stdio(site.config)
     client.initialize()
     equal([tool["name"] for tool in client.result("tools/list")["tools"] if tool["name"] in TOOLS], list(TOOLS))
@@ -88,7 +88,7 @@ def _():
 
 @test("over HTTP the tools for local files are neither listed nor there (H-35)")
 def _():
-    client = sites.own({"SANDCGI_LOCAL_DIRS": "/etc"}).client()
+    client = sites.with_settings(SANDCGI_LOCAL_DIRS="/etc").client()
     names = [tool["name"] for tool in client.result("tools/list")["tools"]]
     check(not set(TOOLS) & set(names), f"listed: {names}")
     for name in TOOLS:

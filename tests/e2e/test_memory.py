@@ -4,8 +4,8 @@ import os
 import re
 import time
 
-import clone
 import procs
+import runs
 import sites
 from harness import IS_ROOT, Skip, check, contains, equal, in_time, test, wait_until
 from mcp import end_run
@@ -14,14 +14,8 @@ MB = 1 << 20
 WORKERS = "2"
 
 
-def _plain_binary():
-    """Not the sanitizers' build, which keeps freed memory around."""
-    with open(sites.BINARY, "rb") as file:
-        return clone.started().folder + "/build/sandcgi" if b"__asan_init" in file.read() else sites.BINARY
-
-
-def _site(**settings):
-    return sites.own({"SANDCGI_WORKERS": WORKERS} | settings, binary=_plain_binary())
+def _site():
+    return sites.with_settings(binary=sites.plain_binary(), SANDCGI_WORKERS=WORKERS, SANDBOX_FILE_MAX="11m", SANDBOX_RESULTS_MAX="8m")
 
 
 def _memory(site):
@@ -33,7 +27,7 @@ def _body(client, args):
            b'"language":"bash","code":"true","args":[%s0]}}}' % (client.conversation.encode(), args)
 
 
-@test("a body of millions of values is refused at once and leaves no memory behind", timeout=240)  # builds without sanitizers, if none has
+@test("a body of millions of values is refused at once and leaves no memory behind", timeout=240)  # may build the program
 def _():
     site = _site()
     client = sites.new_conversation(site.client())
@@ -48,7 +42,7 @@ def _():
 
 @test("a large body that is served leaves no memory behind either")
 def _():
-    site = _site(SANDBOX_FILE_MAX="11m")
+    site = _site()
     client = sites.new_conversation(site.client())
     client.upload("large", b"x" * (11 * MB))
     answer = client.post(_body(client, b'"",' * 60000), headers={"MCP-Protocol-Version": "2025-11-25"})
@@ -67,7 +61,7 @@ def _limits(pids):
 
 @test("a worker that reaches the limit of its memory is replaced at once; the other requests go on")
 def _():
-    site = _site()
+    site = sites.own({"SANDCGI_WORKERS": WORKERS}, binary=sites.plain_binary())
     wait_until(lambda: _limits(site.workers()) == {(256 + 8 * 16) * MB}, 10, "the limit for bodies of 16 MB")
     wait_until(lambda: _limits([site.hub_process()]) == {512 * MB + 2000 * 128 * 1024}, 10, "the hub's, for 2000 streams")
     site.stop()
@@ -75,7 +69,7 @@ def _():
     site.start_nginx()
     site.wait_healthy()
     client = sites.new_conversation(site.client())
-    connection = client.begin_run("sleep 4; echo fine", "bash")
+    connection = client.begin_run(runs.UNTIL_GO + "echo fine", "bash")
     wait_until(site.busy_workers, 10, "a worker has the call")
     before = site.workers()
     equal(_limits(site.workers()), {40 * MB})
@@ -85,6 +79,7 @@ def _():
     wait_until(lambda: len(site.workers()) >= len(before) and site.workers() != before, 5, "another worker, at once")
     contains(site.log(), "error: out of memory")
     equal(client.run("echo next", "bash")["stdout"], "next\n")
+    runs.go(client)
     result, status = end_run(connection, 20)
     equal((status, result["stdout"]), (200, "fine\n"))
 
@@ -104,11 +99,11 @@ def _tree_bytes(folder):
 def _():
     if not IS_ROOT:
         raise Skip("only root reads the records")
-    site = sites.own({"SANDBOX_RESULTS_MAX": "8m"})
+    site = _site()
     client = sites.new_conversation(site.client())
     code = "head -c 1200000 /dev/zero | tr '\\0' '\\1' | tee /dev/stderr"
     ids, most = [], 0
-    for _ in range(12):
+    for _ in range(10):
         ids.append(client.run(code, "bash", background=True)["runId"])
         result = client.structured("get_run", {"runId": ids[-1], "waitMs": 30000})
         equal((result["status"], set(result["stdout"]) >= {"\x01"}), ("ok", True))

@@ -247,13 +247,13 @@ def run_tests(word, on_failure, core=False):
 def _run_and_tell(one, on_failure, failed):
     """failed: the word for a failure."""
     state, detail, seconds = _run_one(one)
-    reason = f": {detail}" if state == "skipped" else ""
-    print(f"{failed if state == 'FAILED' else state} {one.sentence} ({seconds:.1f} s){reason}", flush=True)
+    print(f"skipped {one.sentence}: {detail}" if state == "skipped" else f"{failed if state == 'FAILED' else state} {one.sentence} ({seconds:.1f} s)", flush=True)
     if state == "FAILED":
         print("    " + detail.strip().replace("\n", "\n    "), flush=True)
         explanation = on_failure()
         if explanation:
             print("    | " + explanation.strip().replace("\n", "\n    | "), flush=True)
+        print(flush=True)  # that was all
     return state
 
 

@@ -198,6 +198,9 @@ class Worker(threading.Thread):
             block = [line]
             if line.startswith(MODULE_ENDED):
                 return True
+            if line.startswith(("ok ", "skipped ")):
+                self.printer.put(module, block)
+                block = []
         if block:
             self.printer.put(module, block)
         return False

@@ -12,7 +12,7 @@ LINE = re.compile(r"(ok|FAILED|unsteady|skipped) (.+)")
 AUTOMAKE = re.compile(r"(PASS|FAIL|SKIP|ERROR|XPASS): (tests/\S+)$")
 AUTOMAKE_NAME = re.compile(r"tests/\S+$")
 STATES = {"PASS": "ok", "FAIL": "FAILED", "SKIP": "skipped", "ERROR": "FAILED", "XPASS": "FAILED"}
-SECONDS = re.compile(r" \((\d+\.\d+) s\)")
+SECONDS = re.compile(r" \((\d+\.\d+) s\)$")
 
 
 @dataclasses.dataclass
@@ -32,7 +32,7 @@ def parse(stage, line):
         state, rest = found.groups()
         seconds, reason = SECONDS.search(rest), ""
         if state == "skipped":
-            rest, _, reason = rest.partition(": ") if not seconds else (rest[:seconds.start()], "", rest[seconds.end():].lstrip(": "))
+            rest, _, reason = rest.rpartition(": ") if ": " in rest else (rest, "", "")
         elif seconds:
             rest = rest[:seconds.start()]
         return Result(stage, state, rest, float(seconds.group(1)) if seconds else 0.0, reason)
@@ -41,7 +41,7 @@ def parse(stage, line):
 
 
 class Reader:
-    """Takes the lines of a stage one by one; a result is complete when a line comes that is none of its detail."""
+    """Takes the lines of a stage one by one; one that is bad is complete when a line comes that is none of its detail."""
 
     def __init__(self, stage):
         self.stage, self.pending = stage, None
@@ -54,7 +54,7 @@ class Reader:
             return []
         found = self.end()
         self.pending = one
-        return found
+        return found + self.end() if one and one.state in ("ok", "skipped") else found
 
     def end(self):
         one, self.pending = self.pending, None

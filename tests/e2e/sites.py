@@ -395,13 +395,13 @@ def own_of_suite(settings=None, **arguments):
 _of_module = {}
 
 
-def with_settings(**settings):
+def with_settings(nginx=None, binary=BINARY, **settings):
     """A server with these settings, shared by the tests of the module that want the same; no test breaks it."""
-    key = tuple(sorted(settings.items()))
+    key = (tuple(sorted(settings.items())), tuple(sorted((nginx or {}).items())), binary)
     if key not in _of_module:
-        site = Site(settings)
+        site = Site(settings, nginx, binary)
         at_module_end(site.stop)
-        at_module_end(_of_module.pop, key)
+        at_module_end(_of_module.pop, key, None)
         _of_module[key] = site.start()
     return _of_module[key]
 

@@ -20,21 +20,22 @@ SANITIZER_ENV = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_
                  "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 all_sites = []
 
-_ports = set()
+_ports = []
 
 
 def free_port():
-    """Below those that the kernel gives to connections, which may be in use a moment later."""
+    """Below those that the kernel gives to connections, which may be in use a moment later; no other process of tests has it."""
     while True:
-        port = random.randrange(10000, 32000)
+        port, claim = random.randrange(10000, 32000), socket.socket(socket.AF_UNIX)
         try:
             with socket.socket() as sock:
                 sock.bind(("", port))
+            claim.bind(f"\0sandcgi-e2e-port-{port}")
         except OSError:
+            claim.close()
             continue
-        if port not in _ports:
-            _ports.add(port)
-            return port
+        _ports.append(claim)
+        return port
 
 
 def clean_environment():

@@ -2,12 +2,15 @@
 import json
 import subprocess
 
-from harness import Failed, wait_until
+from harness import PATIENCE, Failed, wait_until
 
 
 def text(site, *options):
-    done = subprocess.run([site.binary, "status", *options, "--config", site.config], capture_output=True, text=True,
-                          env=site.tool_environment(), timeout=30, check=False)
+    for _ in range(PATIENCE):
+        done = subprocess.run([site.binary, "status", *options, "--config", site.config], capture_output=True, text=True,
+                              env=site.tool_environment(), timeout=30, check=False)
+        if "did not answer in time" not in done.stderr:
+            break
     if done.returncode:
         raise Failed(f"sandcgi status: {done.returncode}: {done.stderr or done.stdout}")
     return done.stdout

@@ -32,7 +32,6 @@ MODULES = (
     "resources",
     "stdio",
     "desktop",
-    "offers",
     "tools",
     "answers",
     "network",

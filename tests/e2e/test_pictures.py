@@ -22,7 +22,7 @@ def _numbered(count):
     return [f"figure-{n}.png" for n in range(1, count + 1)]
 
 
-@test("three figures and an exception afterwards: three pictures and the error")
+@test("three figures and an exception afterwards: three pictures and the error", core=True)
 def _():
     whole = sites.client().run_whole(THREE + "raise ValueError('boom')")
     result = whole["structuredContent"]
@@ -123,7 +123,7 @@ def _():
     equal((_names(whole), len(_images(whole))), (_numbered(3), 3))
 
 
-@test("the same picture by image content, link, resources/read and URL is the same to the byte")
+@test("the same picture by image content, link, resources/read and URL is the same to the byte", core=True)
 def _():
     client = sites.client()
     whole = client.run_whole("import matplotlib.pyplot as plt\nplt.plot([3, 1, 2])")

@@ -2,7 +2,6 @@
 import fcntl
 import functools
 import json
-import os
 import shutil
 import subprocess
 import sys

@@ -268,6 +268,12 @@ class Site:
     def client(self, timeout=120):
         return Client(self.base_url, self.token, certificate()[0], timeout)
 
+    def client_of(self, tenant):
+        """A client of that tenant, with a token of its own and in a new conversation."""
+        token = secrets.token_hex(24)
+        self.set_token(tenant, token)
+        return new_conversation(self.client().with_token(token), tenant)
+
     def plain_client(self, timeout=120):
         return Client(f"http://localhost:{self.http_port}", self.token, None, timeout)
 

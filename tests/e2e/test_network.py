@@ -1,6 +1,5 @@
 """Network tiers: what programs reach from "public" and "lan", and when they get no network."""
 import json
-import secrets
 import subprocess
 
 import engine
@@ -13,14 +12,6 @@ REFUSALS = ("EHOSTUNREACH", "ENETUNREACH", "EACCES", "timed out")
 SERVE = "nohup python3 -m http.server 8000 >/dev/null 2>&1 &"
 FORWARDING = "net.ipv6.conf.all.forwarding"
 OWN_ADDRESS = "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('8.8.8.8', 9)); print(s.getsockname()[0])\""
-
-
-def _tenant(site, name):
-    token = secrets.token_hex(24)
-    site.set_token(name, token)
-    client = sites.new_conversation(site.client().with_token(token), name)
-    wait_until(lambda: client.request("ping").status == 200, 10, "nginx knows the token")
-    return client
 
 
 def _has_network(client):
@@ -77,7 +68,7 @@ def _():
 @test("a tenant's server in a persistent sandbox answers itself, and no other tenant's program or sandbox (H-13)", timeout=180)
 def _():
     site = network.site()
-    alice, dave = _tenant(site, "alice"), _tenant(site, "dave")
+    alice, dave = site.client_of("alice"), site.client_of("dave")
     hers, his = _sandbox(alice), _sandbox(dave)
     try:
         address = _exec(alice, hers, f"{SERVE} {OWN_ADDRESS}")
@@ -103,7 +94,7 @@ LAN = {"SANDBOX_NETWORK": "lan", "nginx": {"NETWORKS": "dave=none alice=public"}
 def _():
     port = network.hosts()
     site = network.site(**LAN)
-    alice, dave = _tenant(site, "ann"), _tenant(site, "dan")
+    alice, dave = site.client_of("ann"), site.client_of("dan")
     hers = _sandbox(alice)
     try:
         address = _exec(alice, hers, f"{SERVE} {OWN_ADDRESS}")
@@ -119,7 +110,7 @@ def _():
 def _():
     port = network.hosts()
     site = network.site(**LAN)
-    alice, dave, other = _tenant(site, "alice"), _tenant(site, "dave"), sites.new_conversation(site.client())
+    alice, dave, other = site.client_of("alice"), site.client_of("dave"), sites.new_conversation(site.client())
     targets = [(network.INTERNET, port), (network.LAN, port)]
     equal(_reached(other, targets), {a: ["hello", "hello"] for a, _ in targets})
     _check_public(_reached(alice, targets))

@@ -14,7 +14,6 @@ from harness import check, contains, equal, holds_for, test, wait_until
 
 TTL = 3  # seconds, of the sites here; a look every second
 SOON = 20  # a machine that is busy looks later
-TOKEN = "b" * 48  # of another tenant
 
 
 def _short_lived(**settings):
@@ -41,14 +40,6 @@ def _delete(client, conversation=None):
 
 def _refused(client, conversation=None):
     return client.tool_error("delete_conversation", {"conversationId": conversation or client.conversation})
-
-
-def _other_tenant(site, client):
-    """A client of another tenant, once nginx knows it."""
-    site.set_token("other", TOKEN)
-    other = client.with_token(TOKEN)
-    wait_until(lambda: other.modern("tools/list").status == 200, SOON, "the token is accepted")
-    return other
 
 
 def _state_of(site, sandbox_dir):
@@ -80,7 +71,7 @@ def _():
 @test("an upload into an expired conversation is told, too, and other tenants hear nothing of it")
 def _():
     site, client = _short_lived()
-    other = _other_tenant(site, client)
+    other = site.client_of("other")
     url = client.upload("f.txt", b"x")["file"]["url"]
     wait_until(lambda: _is_gone(client, url), SOON, "the file is gone")
     other.conversation = client.conversation
@@ -244,7 +235,7 @@ def _():
 def _():
     site, client = sites.shared(), sites.client()
     url = client.upload("f.txt", b"x")["file"]["url"]
-    other = _other_tenant(site, client)
+    other = site.client_of("other")
     foreign = _refused(other, client.conversation)
     equal(foreign, _refused(other, "never existed"))
     equal(client.download(url).status, 200)

@@ -6,7 +6,6 @@ import signal
 import engine
 import pool
 import runs
-import sites
 import warm
 from harness import Failed, check, contains, equal, holds_for, test, wait_until
 
@@ -69,8 +68,7 @@ def _():
 @test("no two conversations share a container, not one after the other and not of one tenant", core=True, timeout=120)
 def _():
     site = _site("bash=2")
-    site.set_token("other", "other-token-0123456789")
-    clients = [warm.new_client(site), warm.new_client(site), sites.new_conversation(site.client().with_token("other-token-0123456789"))]
+    clients = [warm.new_client(site), warm.new_client(site), site.client_of("other")]
     homes = [_directory(client.run(f"echo {n} > /tmp/mine; uname -n", "bash")) for n, client in enumerate(clients)]
     names = [set() for _ in clients]
     for served in (1, 2):

@@ -135,17 +135,10 @@ def _():
     equal(waiter.result(20)["result"]["structuredContent"]["status"], "cancelled")
 
 
-def _token(site):
-    """Of a tenant that there was not before."""
-    token = secrets.token_hex(20)
-    site.set_token(f"tenant-{token[:8]}", token)
-    return token
-
-
 @test("run ids: unknown, foreign and malformed ones get the same bytes, from get_run and cancel_run (H-59)", core=True)
 def _():
     site = sites.shared()
-    client, foreign_client = (sites.new_conversation(site.client().with_token(_token(site))) for _ in range(2))
+    client, foreign_client = (site.client_of(f"tenant-{secrets.token_hex(4)}") for _ in range(2))
     foreign = runs.begin(foreign_client, "sleep 30")
     ended = runs.begin(foreign_client, "true")
     runs.look(foreign_client, ended, waitMs=20000)
@@ -311,7 +304,7 @@ def _median_wait(client, n):
 @test(f"{CROWD} calls of one tenant at once: another's wait little longer, memory stays bounded, all are answered", timeout=400)
 def _():
     site = sites.own({"SANDBOX_MAX_RUNS": "4", "SANDBOX_QUEUE": "40", "SANDCGI_WORKERS": "48"}, nginx={"CONNS": 2000})
-    other = site.client().with_token(_token(site))
+    other = site.client_of("other")
     alone = _median_wait(other, 7)
     memory = max(map(procs.private_memory, [site.broker(), *site.workers()]))
     crowd = []

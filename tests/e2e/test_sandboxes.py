@@ -27,13 +27,6 @@ def _client(site=None):
     return sites.new_conversation((site or _site()).client(), "stay")
 
 
-def _other(site):
-    """A client of another tenant."""
-    token = secrets.token_hex(24)
-    site.set_token("neighbour", token)
-    return sites.new_conversation(site.client().with_token(token), "stay")
-
-
 def _create(client, language="bash", **more):
     return client.structured("create_sandbox", {"conversationId": client.conversation, "language": language} | more)["sandboxId"]
 
@@ -208,7 +201,7 @@ def _():
     equal(runs.look(client, run_id, sinceByte=6)["newOutput"], "done\n")
     equal(runs.cancel(client, run_id)["status"], "ok", "one that is over stays as it is")
     equal({row["runId"]: row["status"] for row in runs.listed(client)}[run_id], "ok")
-    contains(_other(_site()).tool_error("get_run", {"runId": run_id}), "no such run")
+    contains(_site().client_of("neighbour").tool_error("get_run", {"runId": run_id}), "no such run")
     _close(client, sandbox)
     equal(runs.look(client, run_id)["status"], "ok", "the result outlives the sandbox")
 
@@ -281,7 +274,7 @@ def _():
 @test("another tenant cannot use, see, read or close it, and gets the answer of an id that never existed (H-33, H-42)", core=True)
 def _():
     site = _site()
-    client, other = _client(site), _other(site)
+    client, other = _client(site), site.client_of("neighbour")
     sandbox = _create(client)
     _out(client, sandbox, "echo secret")
     unknown = "sbx_" + secrets.token_hex(12)
@@ -318,7 +311,7 @@ def _():
 @test("a tenant has its most, and the server too (H-30)")
 def _():
     site = sites.with_settings(SANDBOX_PERSISTENT_MAX="2", SANDBOX_PERSISTENT_SERVER="3")
-    client, other = _client(site), _other(site)
+    client, other = _client(site), site.client_of("neighbour")
     sandboxes = [_create(client), _create(client)]
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_PERSISTENT_MAX")
     theirs = _create(other)

@@ -3,7 +3,6 @@ import functools
 import json
 import os
 import re
-import secrets
 import signal
 import subprocess
 import time
@@ -49,11 +48,7 @@ def _site():
 
 
 def _client(tenant, site=None):
-    """A client of that tenant, in a new conversation."""
-    site = site or _site()
-    token = secrets.token_hex(24)
-    site.set_token(tenant, token)
-    return sites.new_conversation(site.client().with_token(token))
+    return (site or _site()).client_of(tenant)
 
 
 def _busy(client, tool, arguments):

@@ -1,6 +1,4 @@
 """Which tools a place, a tenant and the settings offer; conversations that the server names."""
-import secrets
-
 import sites
 from harness import check, contains, equal, test
 from mcp import RUN_HEADERS
@@ -54,11 +52,10 @@ def _():
     equal(every[:len(CORE)], CORE)
     check({"move_file", "create_upload", "exec", "list_runs"} < set(every), every)
     equal(list(_rows(client, "/mcp/files")), [*CORE, "move_file", "delete_file"])
-    token = secrets.token_hex(24)
-    _site().set_token("carol", token)
-    carol = set(_rows(client.with_token(token)))
+    theirs = _site().client_of("carol")
+    carol = set(_rows(theirs))
     check({"exec", "list_runs"} < carol and "move_file" not in carol, carol)
-    equal(list(_rows(client.with_token(token), "/mcp/all")), every)
+    equal(list(_rows(theirs, "/mcp/all")), every)
 
 
 @test("a call of a tool that is offered elsewhere is refused with its toolset and its place, and works there")

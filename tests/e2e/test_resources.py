@@ -1,21 +1,19 @@
-"""Files as resources, prompts, completion, and the user's consent to network access; and that the checker of messages checks."""
+"""Files as resources, prompts, completion; and that the checker of messages checks."""
 import base64
 import json
 import os
 import secrets
 
 import engine
-import network
 import schema
 import sites
 from harness import at_test_end, check, contains, equal, new_folder, test, wait_until
-from mcp import META_CAPABILITIES, META_VERSION, MODERN
+from mcp import MODERN
 from streams import Session
 from test_streams import _listen
 
 LATEST = {"MCP-Protocol-Version": "2025-11-25"}
 TEMPLATE = "sandbox://{conversationId}/{+path}"
-CAN_ASK = {META_VERSION: MODERN, META_CAPABILITIES: {"elicitation": {}}}
 
 
 def _naming(client, *conversations):
@@ -234,35 +232,6 @@ def _():
     for params in ({"ref": {"type": "ref/prompt", "name": "nope"}, "argument": {"name": "a", "value": ""}},
                    {"ref": {"type": "nope"}, "argument": {"name": "a", "value": ""}}, {"ref": 5}, {}):
         equal(client.request("completion/complete", params, headers=LATEST).error_code(), -32602, str(params))
-
-
-@test("SANDBOX_NETWORK_ASK: the user's yes belongs to one program; without it nothing runs")
-def _():
-    client = sites.new_conversation(network.site(SANDBOX_NETWORK_ASK="true").client())
-    code = "import os; print(len(os.listdir('/sys/class/net')))"
-
-    def call(network=True, text=code, meta=None, **more):
-        arguments = {"conversationId": client.conversation, "language": "python", "code": text, "network": network}
-        return client.modern("tools/call", {"name": "run_code", "arguments": arguments, **more}, meta=meta or CAN_ASK)
-
-    def answer(asked, action, **more):
-        return call(requestState=asked["requestState"], inputResponses={"network": action}, **more)
-
-    asked = call().json()["result"]
-    equal(asked["resultType"], "input_required")
-    contains(asked["inputRequests"]["network"]["params"]["message"], code)
-    yes = {"action": "accept", "content": {"allow": True}}
-    equal(answer(asked, yes).json()["result"]["structuredContent"]["stdout"], "2\n")
-    equal(answer(asked, yes, text=code + "\n").error_code(), -32602, "another program")
-    equal(call(inputResponses={"network": yes}).json()["result"]["resultType"], "input_required", "a yes to no question")
-    for no in ({"action": "decline"}, {"action": "cancel"}, {"action": "accept", "content": {"allow": False}}):
-        result = answer(asked, no).json()["result"]
-        equal(result["isError"], True)
-        contains(result["content"][0]["text"], "did not agree")
-    mute = call(meta={META_VERSION: MODERN, META_CAPABILITIES: {}})
-    equal((mute.status, mute.error_code()), (400, -32021), "a client that cannot ask")
-    equal(call(network=False).json()["result"]["structuredContent"]["stdout"], "1\n")
-    contains(client.run_error(code, network=True), "asked")
 
 
 @test("the checker of messages finds what is wrong with a message")

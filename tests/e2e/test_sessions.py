@@ -6,10 +6,11 @@ import network
 import runs
 import sites
 from harness import check, contains, equal, in_time, test, wait_until
-from mcp import API, LEGACY
+from mcp import API, LEGACY, META_CAPABILITIES, META_VERSION, MODERN
 from streams import Session, Stream
 
 UNKNOWN_ID = "0" * 64
+CAN_ASK = {META_VERSION: MODERN, META_CAPABILITIES: {"elicitation": {}}}
 
 
 def _run(code, conversation, **arguments):
@@ -262,3 +263,32 @@ def _():
     stream.is_silent(0.7)
     session.respond(asked["id"], _answer_form(asked["params"]))
     equal(stream.result()["result"]["structuredContent"]["stdout"].strip(), "went")
+
+
+@test("SANDBOX_NETWORK_ASK without sessions: the user's yes belongs to one program; without it nothing runs")
+def _():
+    client = sites.new_conversation(asking_site().client())
+    code = "import os; print(len(os.listdir('/sys/class/net')))"
+
+    def call(network=True, text=code, meta=None, **more):
+        arguments = {"conversationId": client.conversation, "language": "python", "code": text, "network": network}
+        return client.modern("tools/call", {"name": "run_code", "arguments": arguments, **more}, meta=meta or CAN_ASK)
+
+    def answer(asked, action, **more):
+        return call(requestState=asked["requestState"], inputResponses={"network": action}, **more)
+
+    asked = call().json()["result"]
+    equal(asked["resultType"], "input_required")
+    contains(asked["inputRequests"]["network"]["params"]["message"], code)
+    yes = {"action": "accept", "content": {"allow": True}}
+    equal(answer(asked, yes).json()["result"]["structuredContent"]["stdout"], "2\n")
+    equal(answer(asked, yes, text=code + "\n").error_code(), -32602, "another program")
+    equal(call(inputResponses={"network": yes}).json()["result"]["resultType"], "input_required", "a yes to no question")
+    for no in ({"action": "decline"}, {"action": "cancel"}, {"action": "accept", "content": {"allow": False}}):
+        result = answer(asked, no).json()["result"]
+        equal(result["isError"], True)
+        contains(result["content"][0]["text"], "did not agree")
+    mute = call(meta={META_VERSION: MODERN, META_CAPABILITIES: {}})
+    equal((mute.status, mute.error_code()), (400, -32021), "a client that cannot ask")
+    equal(call(network=False).json()["result"]["structuredContent"]["stdout"], "1\n")
+    contains(client.run_error(code, network=True), "asked")

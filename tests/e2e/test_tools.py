@@ -53,7 +53,7 @@ def _():
 @test("H-26: exit codes that look like signals or timeouts stay exit codes", core=True)
 def _():
     client = sites.client()
-    for code in (1, 2, 124, 125, 126, 127, 130, 137, 139, 143, 255):
+    for code in (1, 124, 127, 137, 139, 143, 255):
         result = client.run(f"exit {code}", "bash")
         equal((result["status"], result["exitCode"], result["signal"]), ("error", code, None), str(code))
 

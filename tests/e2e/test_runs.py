@@ -30,7 +30,7 @@ def gone(site, run_id, seconds=10):
 def _():
     client = sites.client()
     start = time.monotonic()
-    first = client.run("echo tick 1; until [ -e go ]; do sleep 0.1; done; " + TICKS.replace(" 1 ", " ", 1), "bash", waitMs=3000)
+    first = client.run("echo tick 1; until [ -e go ]; do sleep 0.1; done; rm go; " + TICKS.replace(" 1 ", " ", 1), "bash", waitMs=3000)
     in_time(start, 6, "answered")
     equal((first["status"], first["exitCode"], first["signal"], first["success"]), ("running", None, None, False))
     check(time.time() < first["expiresAt"] < time.time() + 86400, f"expiresAt {first['expiresAt']}")

@@ -2,15 +2,15 @@
 import json
 import subprocess
 
-from harness import PATIENCE, Failed, wait_until
+from harness import Failed, wait_until
 
 
 def text(site, *options):
-    for _ in range(PATIENCE):
+    def asked():
         done = subprocess.run([site.binary, "status", *options, "--config", site.config], capture_output=True, text=True,
                               env=site.tool_environment(), timeout=30, check=False)
-        if "did not answer in time" not in done.stderr:
-            break
+        return done if "did not answer in time" not in done.stderr else None
+    done = wait_until(asked, 20, "the broker answers")
     if done.returncode:
         raise Failed(f"sandcgi status: {done.returncode}: {done.stderr or done.stdout}")
     return done.stdout

@@ -150,7 +150,7 @@ def _():
     equal(other.run("echo hi", "bash")["stdout"], "hi\n")
     before = site.masters()
     site.reload()
-    wait_until(lambda: site.masters() and site.masters()[0] not in before, 30, "another master")
+    wait_until(lambda: (now := site.masters()) and now[0] not in before, 30, "another master")
     refused()
     equal(other.run("echo hi", "bash")["stdout"], "hi\n")
     os.kill(site.process.pid, signal.SIGTERM)
@@ -254,7 +254,7 @@ def _():
     _write(path, "[tight]\nlanguages = bash\n")
     before = site.masters()
     site.reload()
-    wait_until(lambda: site.masters() and site.masters()[0] not in before, 30, "another master")
+    wait_until(lambda: (now := site.masters()) and now[0] not in before, 30, "another master")
     equal(client.run("echo hi", "bash")["stdout"], "hi\n")
 
 

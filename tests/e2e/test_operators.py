@@ -252,7 +252,7 @@ def _():
 
 # ---- status ----
 
-@test("status tells version, age, disk and limits; with --watch again and again", core=True)
+@test("status tells version, age, disk and limits; with --watch again and again")
 def _():
     site = sites.shared()
     status, out, _errors = _command(site, "status")

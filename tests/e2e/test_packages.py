@@ -366,7 +366,7 @@ def _():
     equal(client.run("cat /data/ran; ls /data/.packages/typescript/node_modules/x", "bash")["stdout"], "")
 
 
-@test("runs stay offline after an installation: no way to the index, no name resolved, no interface but loopback", core=True, timeout=120)
+@test("runs stay offline after an installation: no way to the index, no name resolved, no interface but loopback", timeout=120)
 def _():
     client = new_client()
     installed(client, "python", "tidy==1.0")

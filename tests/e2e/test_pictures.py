@@ -123,7 +123,7 @@ def _():
     equal((_names(whole), len(_images(whole))), (_numbered(3), 3))
 
 
-@test("the same picture by image content, link, resources/read and URL is the same to the byte", core=True)
+@test("the same picture by image content, link, resources/read and URL is the same to the byte")
 def _():
     client = sites.client()
     whole = client.run_whole("import matplotlib.pyplot as plt\nplt.plot([3, 1, 2])")

@@ -151,7 +151,7 @@ def _():
     equal([one["uriTemplate"] for one in templates if one["uriTemplate"].startswith("sandbox://")], [TEMPLATE])
 
 
-@test("a subscriber to a file is notified when a run changes it", core=True)
+@test("a subscriber to a file is notified when a run changes it")
 def _():
     client = sites.client()
     uri = f"sandbox://{client.conversation}/out/a%20b.txt"

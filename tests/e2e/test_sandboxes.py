@@ -178,7 +178,7 @@ def _ended(client, run_id):
                       f"{run_id} ends")
 
 
-@test("a command outlives its call's wait: get_run, list_runs and cancel_run know it as any run", core=True, timeout=120)
+@test("a command outlives its call's wait: get_run, list_runs and cancel_run know it as any run", timeout=120)
 def _():
     client = _client()
     sandbox = _create(client)

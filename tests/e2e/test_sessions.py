@@ -121,7 +121,7 @@ def _():
         check(message["method"] != "notifications/resources/updated", "told after unsubscribe")
 
 
-@test("progress of a run comes on the call's own stream, in rising steps, before the answer", core=True)
+@test("progress of a run comes on the call's own stream, in rising steps, before the answer")
 def _():
     client = sites.client()
     for revision in LEGACY:

@@ -50,7 +50,7 @@ def _():
     equal([f["name"] for f in result["files"]], ["half"])
 
 
-@test("H-26: exit codes that look like signals or timeouts stay exit codes", core=True)
+@test("H-26: exit codes that look like signals or timeouts stay exit codes")
 def _():
     client = sites.client()
     for code in (1, 124, 127, 137, 139, 143, 255):
@@ -104,7 +104,7 @@ def _():
     check(cut["truncated"] and cut["kept"] <= 8192 and cut["total"] >= 4 << 20, f"{cut}")
 
 
-@test("long output keeps the first and the last half, with the counts of both streams", core=True)
+@test("long output keeps the first and the last half, with the counts of both streams")
 def _():
     client = sites.client()
     result = client.run("import sys\nfor i in range(100000): print(f'{i:09}')\nprint('E' * 10, file=sys.stderr)")

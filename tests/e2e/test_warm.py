@@ -333,7 +333,7 @@ def _():
                "the containers of before are gone")
 
 
-@test("kill -9 of the broker with a full pool: its containers go, the new broker has its own", core=True, timeout=120)
+@test("kill -9 of the broker with a full pool: its containers go, the new broker has its own", timeout=120)
 def _():
     site = warm.site("bash=2,python=1")
     old = {one["runId"] for one in pool.wait_for(site, 2, language="bash")}

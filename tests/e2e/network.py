@@ -110,11 +110,16 @@ def _remove_hosts():
         subprocess.run(["ip", *words], check=False, capture_output=True)
 
 
+_of_module = {}  # the lock that is held, the port of the hosts that are there
+
+
 def _lock():
     """Held until the tests of the module have ended."""
-    file = open(LOCK, "w", encoding="ascii")  # pylint: disable=consider-using-with
-    at_module_end(file.close)
-    wait_until(lambda: _is_locked(file), 60, "no other process of tests has these addresses", 0.5)
+    if "lock" not in _of_module:
+        file = _of_module["lock"] = open(LOCK, "w", encoding="ascii")  # pylint: disable=consider-using-with
+        at_module_end(_of_module.clear)
+        at_module_end(file.close)
+    wait_until(lambda: _is_locked(_of_module["lock"]), 60, "no other process of tests has these addresses", 0.5)
 
 
 def _is_locked(file):
@@ -125,24 +130,15 @@ def _is_locked(file):
         return False
 
 
-_port = None
-
-
 def hosts():
     """Hosts that answer "hello" on the port that is returned, until the tests of the module have ended: in the namespace, and this machine."""
-    global _port
-    if not _port:
+    if "port" not in _of_module:
         rules()
         _lock()
-        _port = sites.free_port()
-        at_module_end(_forget)
-        _make_hosts(_port)
-    return _port
-
-
-def _forget():
-    global _port
-    _port = None
+        port = sites.free_port()
+        _make_hosts(port)
+        _of_module["port"] = port
+    return _of_module["port"]
 
 
 def _make_hosts(port):

@@ -78,7 +78,7 @@ def install(client, language, *packages, **arguments):
 
 def installed(client, language, *packages, **arguments):
     """{name: version} of what was installed."""
-    result = install(client, language, *packages, **arguments)
+    result = install(client, language, *packages, **{"waitMs": 300000} | arguments)
     check(not result.get("isError"), f"refused: {result}")
     equal(result["structuredContent"]["files"], [], "files of the run")
     return {one["name"]: one["version"] for one in result["structuredContent"]["installed"]}
@@ -90,7 +90,7 @@ def sentences(result):
 
 def failed(client, language, *packages, **arguments):
     """(sentences, structured) of an installation that must fail."""
-    result = install(client, language, *packages, **arguments)
+    result = install(client, language, *packages, **{"waitMs": 300000} | arguments)
     check(result.get("isError"), f"not refused: {result}")
     return sentences(result), result.get("structuredContent", {})
 
@@ -256,7 +256,7 @@ def _():
     site = bounded()
     equal(install(new_client(site), "python", "tidy==1.0")["structuredContent"]["status"], "running")
     equal(install(new_client(), "python", "tidy==1.0", waitMs=1)["structuredContent"]["status"], "running")
-    equal(installed(new_client(site), "python", "tidy==1.0", waitMs=300000), {"tidy": "1.0"})
+    equal(installed(new_client(site), "python", "tidy==1.0"), {"tidy": "1.0"})
 
 
 @test("the set \"interpreter\" waits for an installation to its end, and tells why one failed", timeout=180)
@@ -392,8 +392,8 @@ def _():
 @test("what is installed counts as the conversation's files do: an installation that passes the bound is removed whole", timeout=120)
 def _():
     client = new_client(bounded())
-    installed(client, "python", "tidy==1.0", waitMs=300000)
-    text, result = failed(client, "python", "shared-a", "shared-b", waitMs=300000)
+    installed(client, "python", "tidy==1.0")
+    text, result = failed(client, "python", "shared-a", "shared-b")
     contains(text, "SANDBOX_FILES")
     equal((result["status"], result["installed"]), ("disk_limit", []))
-    equal(client.run("import tidy; print(tidy.word)", waitMs=300000)["stdout"], "one\n")
+    equal(client.run("import tidy; print(tidy.word)")["stdout"], "one\n")

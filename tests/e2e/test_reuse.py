@@ -313,10 +313,10 @@ def _():
     doubted = _doubted(site)
     client, sandbox = _pandas_in_a_container_without_libraries(site)
     container = warm.container_of(site, _kept(site, sandbox, "python")["containerId"])
-    before = engine.count_updates(container)
+    updates = engine.Updates()
     result = client.run("import matplotlib.pyplot\n" + warm.OWN_LIMITS)
     equal(json.loads(result["stdout"]), warm.cold_limits(), result["stderr"])
-    equal(engine.count_updates(container) - before, 2, "the limit was raised, and set back")
+    updates.are(2, container)  # the limit was raised, and set back
     _kept(site, sandbox, "python", served=2)
     equal(_doubted(site), doubted)
 

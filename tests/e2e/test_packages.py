@@ -256,7 +256,7 @@ def _():
     site = bounded()
     equal(install(new_client(site), "python", "tidy==1.0")["structuredContent"]["status"], "running")
     equal(install(new_client(), "python", "tidy==1.0", waitMs=1)["structuredContent"]["status"], "running")
-    equal(installed(new_client(site), "python", "tidy==1.0"), {"tidy": "1.0"})
+    equal(installed(new_client(site), "python", "tidy==1.0", waitMs=300000), {"tidy": "1.0"})
 
 
 @test("the set \"interpreter\" waits for an installation to its end, and tells why one failed", timeout=180)
@@ -396,4 +396,4 @@ def _():
     text, result = failed(client, "python", "shared-a", "shared-b")
     contains(text, "SANDBOX_FILES")
     equal((result["status"], result["installed"]), ("disk_limit", []))
-    equal(client.run("import tidy; print(tidy.word)")["stdout"], "one\n")
+    equal(client.run("import tidy; print(tidy.word)", waitMs=300000)["stdout"], "one\n")

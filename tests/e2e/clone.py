@@ -1,9 +1,7 @@
 """A fresh clone of this tree, started the way a new user does: ./start.sh."""
-import errno
 import functools
 import os
 import shutil
-import socket
 import subprocess
 
 import engine
@@ -35,18 +33,6 @@ def make_clone(folder):
             os.unlink(f"{folder}/{name}")
 
 
-def _is_free(port):
-    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
-        with socket.socket(family) as sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                sock.bind((address, port))
-            except OSError as problem:
-                if problem.errno == errno.EADDRINUSE:
-                    return False
-    return True
-
-
 class Clone:
     """of: another one, whose compiled program it has; account: an ordinary one (pwd), which it belongs to and which starts it."""
 
@@ -63,8 +49,7 @@ class Clone:
             make_clone(self.folder)
         if account:
             subprocess.run(["chown", "-R", f"{account.pw_uid}:{account.pw_gid}", base], check=True)
-        self.https_port = 8443 if _is_free(8443) else free_port()
-        self.http_port = 8080 if _is_free(8080) else free_port()
+        self.https_port, self.http_port = free_port(), free_port()
         self.env_file = f"{self.folder}/.env"
 
     def environment(self):
@@ -92,7 +77,7 @@ class Clone:
         return said
 
     def shell(self, script, timeout=120):
-        """A script pasted into bash in the clone; the ports are put in when the usual ones were taken."""
+        """A script pasted into bash in the clone; with this clone's ports."""
         script = script.replace("localhost:8443", f"localhost:{self.https_port}")
         script = script.replace("localhost:8080", f"localhost:{self.http_port}")
         return subprocess.run(["bash", "-c", script], cwd=self.folder, stdin=subprocess.DEVNULL,

@@ -1,14 +1,15 @@
 """The container engine by its REST API, as an observer: what is there, what does it look like."""
+import contextlib
 import hashlib
 import http.client
 import json
 import os
 import socket
 import subprocess
-import time
+import threading
 import urllib.parse
 
-from harness import TOP, Failed, Skip, wait_until
+from harness import TOP, Failed, Skip, at_test_end, check, wait_until
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -69,11 +70,30 @@ def inspect(container_id):
     return api("GET", f"/containers/{container_id}/json")
 
 
-def count_updates(container_id):
-    """How often a container's limits were changed."""
-    filters = urllib.parse.quote(json.dumps({"container": [container_id], "event": ["update"]}))
-    answer = api("GET", f"/events?since=1&until={int(time.time()) + 1}&filters={filters}")
-    return len(answer.splitlines()) if isinstance(answer, bytes) else 1 if answer else 0
+class Updates:
+    """Changes of containers' limits from now on. Afterwards the engine knows only its last 256 events, of all processes of tests."""
+
+    def __init__(self):
+        self.containers = []
+        self.connection = UnixConnection(socket_path(), None)
+        filters = urllib.parse.quote(json.dumps({"type": ["container"], "event": ["update"]}))
+        self.connection.request("GET", f"/events?filters={filters}")
+        self.answer = self.connection.getresponse()
+        threading.Thread(target=self._read, daemon=True).start()
+        at_test_end(self._end)
+
+    def _end(self):
+        self.connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _read(self):
+        with contextlib.suppress(OSError, http.client.HTTPException):  # at the end
+            for line in self.answer:
+                self.containers.append(json.loads(line)["Actor"]["ID"])
+
+    def are(self, n, container):
+        """Waits until so many are told."""
+        wait_until(lambda: self.containers.count(container) >= n, 10, f"the limits of {container[:12]} were changed {n} times")
+        check(self.containers.count(container) == n, f"changed {self.containers.count(container)} times instead of {n}")
 
 
 def remove(container_id):

@@ -38,14 +38,14 @@ def read(address):
 
 
 class Prometheus:
-    """Scrapes a server every half second."""
+    """Scrapes a server every second."""
 
     def __init__(self, address):
         if not shutil.which("prometheus"):
             raise Skip("prometheus is not installed")
         folder, self.address = new_folder("prometheus"), f"127.0.0.1:{sites.free_port()}"
         with open(f"{folder}/prometheus.yml", "w", encoding="utf-8") as file:
-            json.dump({"global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"},
+            json.dump({"global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
                        "rule_files": [f"{FOLDER}/alerts.yml"],
                        "scrape_configs": [{"job_name": "sandcgi", "static_configs": [{"targets": [address]}]}]}, file)
         with open(f"{folder}/log", "wb") as log:
@@ -90,6 +90,6 @@ def dashboard():
         return json.load(file)
 
 
-def filled(expression, rate="5s"):
+def filled(expression, rate="10s"):
     """As Grafana fills in its variables."""
     return expression.replace("$__rate_interval", rate).replace("$job", ".*")

@@ -1,18 +1,20 @@
 """Networks of containers: servers that give them one, and hosts in a network namespace of the tests' own."""
+import fcntl
 import functools
 import json
-import os
 import shutil
 import subprocess
 import sys
 
 import engine
+import procs
 import sites
-from harness import IS_ROOT, TOP, Skip, at_end, wait_until
+from harness import IS_ROOT, TOP, Skip, at_module_end, wait_until
 
 RULES = f"{TOP}/nginx/setup/network.sh"
-LINK = (f"sgt{os.getpid()}a", f"sgt{os.getpid()}b")  # of the machine, of the namespace
-SPACE = f"sandcgi-e2e-{os.getpid()}"
+LINK = ("sandcgi-e2e-a", "sandcgi-e2e-b")  # of the machine, of the namespace
+SPACE = "sandcgi-e2e"
+LOCK = "/tmp/sandcgi-e2e-network.lock"  # the addresses are those of one process of tests at a time
 INTERNET, LAN = "45.45.45.45", "192.168.77.7"
 INTERNET6, LAN6 = "2a0f:4545::45", "fd77:77::7"
 # Hosts that "public" must not reach, all of them in the namespace.
@@ -91,21 +93,59 @@ def _ip(*words):
 
 def _serve(prefix, port):
     process = subprocess.Popen([*sites.DIE_WITH_US, *prefix, sys.executable, "-c", SERVER, str(port)])
-    at_end(process.kill)
+    at_module_end(procs.end, process)
+
+
+def _whole(address):
+    return f"{address}/{128 if ':' in address else 32}"
 
 
 def _address(address, *where):
-    _ip("addr", "add", f"{address}/{128 if ':' in address else 32}", *where, *(("nodad",) if ":" in address else ()))
+    _ip("addr", "add", _whole(address), *where, *(("nodad",) if ":" in address else ()))
 
 
-@functools.cache
+def _remove_hosts():
+    """Also those of a process that was killed."""
+    for words in (("netns", "del", SPACE), ("link", "del", LINK[0]), *(("addr", "del", _whole(address), "dev", "lo") for address in (HOST, HOST6))):
+        subprocess.run(["ip", *words], check=False, capture_output=True)
+
+
+_of_module = {}  # the lock that is held, the port of the hosts that are there
+
+
+def _lock():
+    """Held until the tests of the module have ended."""
+    if "lock" not in _of_module:
+        file = _of_module["lock"] = open(LOCK, "w", encoding="ascii")  # pylint: disable=consider-using-with
+        at_module_end(_of_module.clear)
+        at_module_end(file.close)
+    wait_until(lambda: _is_locked(_of_module["lock"]), 60, "no other process of tests has these addresses", 0.5)
+
+
+def _is_locked(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+
+
 def hosts():
-    """Hosts that answer "hello" on the port that is returned: in the namespace, and this machine."""
-    rules()
-    port = sites.free_port()
+    """Hosts that answer "hello" on the port that is returned, until the tests of the module have ended: in the namespace, and this machine."""
+    if "port" not in _of_module:
+        rules()
+        _lock()
+        port = sites.free_port()
+        _make_hosts(port)
+        _of_module["port"] = port
+    return _of_module["port"]
+
+
+def _make_hosts(port):
     ours, theirs = LINK
+    _remove_hosts()
+    at_module_end(_remove_hosts)
     _ip("netns", "add", SPACE)
-    at_end(subprocess.run, ["ip", "netns", "del", SPACE])
     _ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", SPACE)
     inside = ("-n", SPACE)
     for address in (ROUTER, ROUTER6):
@@ -114,18 +154,15 @@ def hosts():
     for link in ("lo", theirs):
         _ip(*inside, "link", "set", link, "up")
     for address in (INTERNET, INTERNET6, LAN6, *NEAR):
-        subprocess.run(["ip", "-n", SPACE, "addr", "add", f"{address}/{128 if ':' in address else 32}", "dev", theirs,
-                        *(("nodad",) if ":" in address else ())], check=True)
+        _ip(*inside, "addr", "add", _whole(address), "dev", theirs, *(("nodad",) if ":" in address else ()))
         _ip("-6" if ":" in address else "-4", "route", "replace", address, "dev", ours)
     for family, router in (("-4", ROUTER), ("-6", ROUTER6)):
         _ip(*inside, family, "route", "add", router, "dev", theirs)
         _ip(*inside, family, "route", "add", "default", "via", router, "dev", theirs)
     for address in (HOST, HOST6):
         _address(address, "dev", "lo")
-        at_end(subprocess.run, ["ip", "addr", "del", f"{address}/{128 if ':' in address else 32}", "dev", "lo"])
     _serve(("ip", "netns", "exec", SPACE), port)
     _serve((), port)
-    return port
 
 
 def probe(targets):

@@ -6,8 +6,11 @@ from harness import Failed, wait_until
 
 
 def text(site, *options):
-    done = subprocess.run([site.binary, "status", *options, "--config", site.config], capture_output=True, text=True,
-                          env=site.tool_environment(), timeout=30, check=False)
+    def asked():
+        done = subprocess.run([site.binary, "status", *options, "--config", site.config], capture_output=True, text=True,
+                              env=site.tool_environment(), timeout=30, check=False)
+        return done if "did not answer in time" not in done.stderr else None
+    done = wait_until(asked, 20, "the broker answers")
     if done.returncode:
         raise Failed(f"sandcgi status: {done.returncode}: {done.stderr or done.stdout}")
     return done.stdout

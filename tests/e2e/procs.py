@@ -6,26 +6,34 @@ import signal
 import time
 
 
-def exists(pid):
-    """Alive, and no zombie."""
+STATE, PARENT, BEGAN = 0, 1, 19  # of what /proc/PID/stat has behind the name
+
+
+def _stat(pid):
+    """None: there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+            return file.read().rpartition(")")[2].split()
     except OSError:
-        return False
+        return None
+
+
+def exists(pid):
+    """Alive, and no zombie."""
+    found = _stat(pid)
+    return found is not None and found[STATE] != "Z"
 
 
 def parent(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+    found = _stat(pid)
+    return int(found[PARENT]) if found else 0
 
 
 def children(pid):
-    return sorted(int(name) for name in os.listdir("/proc")
-                  if name.isdigit() and parent(int(name)) == pid and exists(int(name)))
+    """In the order of their beginnings, which is not that of their numbers for ever."""
+    found = [(_stat(name), int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    return [number for _, number in sorted((int(stat[BEGAN]), number) for stat, number in found
+                                           if stat and int(stat[PARENT]) == pid and stat[STATE] != "Z")]
 
 
 def descendants(pid):

@@ -31,7 +31,6 @@ MODULES = (
     "resources",
     "stdio",
     "desktop",
-    "offers",
     "tools",
     "answers",
     "network",

@@ -21,7 +21,7 @@ SANITIZER_ENV = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_
                  "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 all_sites = []
 
-_ports = set()
+_ports = []
 
 
 def _has_sanitizers(program):
@@ -50,17 +50,18 @@ def plain_binary():
 
 
 def free_port():
-    """Below those that the kernel gives to connections, which may be in use a moment later."""
+    """Below those that the kernel gives to connections, which may be in use a moment later; no other process of tests has it."""
     while True:
-        port = random.randrange(10000, 32000)
+        port, claim = random.randrange(10000, 32000), socket.socket(socket.AF_UNIX)
         try:
             with socket.socket() as sock:
                 sock.bind(("", port))
+            claim.bind(f"\0sandcgi-e2e-port-{port}")
         except OSError:
+            claim.close()
             continue
-        if port not in _ports:
-            _ports.add(port)
-            return port
+        _ports.append(claim)
+        return port
 
 
 def clean_environment():
@@ -292,6 +293,12 @@ class Site:
 
     def client(self, timeout=120):
         return Client(self.base_url, self.token, certificate()[0], timeout)
+
+    def client_of(self, tenant):
+        """A client of that tenant, with a token of its own and in a new conversation."""
+        token = secrets.token_hex(24)
+        self.set_token(tenant, token)
+        return new_conversation(self.client().with_token(token), tenant)
 
     def plain_client(self, timeout=120):
         return Client(f"http://localhost:{self.http_port}", self.token, None, timeout)

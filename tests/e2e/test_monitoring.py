@@ -1,4 +1,5 @@
 """What Prometheus gets of a server: the numbers, the alert rules, the expressions of the dashboard."""
+import functools
 import hashlib
 import json
 import re
@@ -7,10 +8,19 @@ import time
 
 import monitoring
 import sites
-from harness import TOP, check, equal, new_folder, test, wait_until
+from harness import PATIENCE, TOP, check, equal, new_folder, test, wait_until
 
 
-@test("/metrics counts runs, requests, engine calls and times, in Prometheus' format, and is reached on its own address only")
+@functools.cache
+def _address():
+    return f"127.0.0.1:{sites.free_port()}"
+
+
+def _site():
+    return sites.with_settings(SANDCGI_METRICS=_address(), SANDBOX_WARM="python=1,bash=1")
+
+
+@test("/metrics counts runs, requests, engine calls and times, in Prometheus' format, and is reached on its own address only", core=True)
 def _():
     address = f"127.0.0.1:{sites.free_port()}"
     site = sites.own({"SANDCGI_METRICS": address})
@@ -19,8 +29,9 @@ def _():
         client.run(code, "bash")
 
     def counted():
-        return monitoring.read(address)[1].get('sandcgi_runs_total{language="bash",status="error"}') == 1
-    wait_until(counted, 5, "the second run is counted")
+        found = monitoring.read(address)[1]
+        return found["sandcgi_up"] == 1 and found.get('sandcgi_runs_total{language="bash",status="error"}') == 1
+    wait_until(counted, 20, "the second run is counted")
     text, found = monitoring.read(address)
     tenant = hashlib.sha256(b"default").hexdigest()[:8]
     for name, value in (('sandcgi_runs_total{language="bash",status="ok"}', 1), (f'sandcgi_tenant_runs_total{{tenant="{tenant}"}}', 2),
@@ -57,13 +68,13 @@ def _():
     for name in set(re.findall(r"sandcgi_([a-z_]+)", text)):
         check(f'"{re.sub("_(bucket|count|sum)$", "", name)}"' in source, f"there is no sandcgi_{name}")
 
+
 PROGRAM = "i=0\nwhile [ $i -lt 60000 ]; do i=$((i + 1)); done"
 
 
 @test("processor time and memory are counted by purpose: programs, what prepares containers, persistent sandboxes, each kind of process")
 def _():
-    address = f"127.0.0.1:{sites.free_port()}"
-    site = sites.own({"SANDCGI_METRICS": address, "SANDBOX_WARM": "python=1"})
+    address, site = _address(), _site()
     client = sites.new_conversation(site.client())
 
     def of(name):
@@ -123,15 +134,14 @@ def _():
     equal(done.returncode, 0, done.stdout + done.stderr)
 
 
-@test("Prometheus scrapes a server that works: each expression of the dashboard has a value, and each alert rule can be evaluated", timeout=120)
+@test("Prometheus scrapes a server that works: each expression of the dashboard has a value, and each alert rule can be evaluated", timeout=180)
 def _():
-    address = f"127.0.0.1:{sites.free_port()}"
-    site = sites.own({"SANDCGI_METRICS": address, "SANDBOX_WARM": "bash=1"})
-    prometheus = monitoring.Prometheus(address)
+    site = _site()
+    prometheus = monitoring.Prometheus(_address())
     empty = {(panel["title"], target["expr"]) for panel in monitoring.dashboard()["panels"] for target in panel["targets"]}
     check(len(empty) > 30, "expressions")
     client = sites.new_conversation(site.client())
-    end = time.monotonic() + 30
+    end = time.monotonic() + 30 * PATIENCE
     while empty and time.monotonic() < end:
         client.run("true", "bash")
         client.run("exit 3", "python")

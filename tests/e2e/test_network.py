@@ -1,6 +1,5 @@
 """Network tiers: what programs reach from "public" and "lan", and when they get no network."""
 import json
-import secrets
 import subprocess
 
 import engine
@@ -11,15 +10,8 @@ from mcp import ToolError
 
 REFUSALS = ("EHOSTUNREACH", "ENETUNREACH", "EACCES", "timed out")
 SERVE = "nohup python3 -m http.server 8000 >/dev/null 2>&1 &"
+FORWARDING = "net.ipv6.conf.all.forwarding"
 OWN_ADDRESS = "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('8.8.8.8', 9)); print(s.getsockname()[0])\""
-
-
-def _tenant(site, name):
-    token = secrets.token_hex(24)
-    site.set_token(name, token)
-    client = sites.new_conversation(site.client().with_token(token), name)
-    wait_until(lambda: client.request("ping").status == 200, 10, "nginx knows the token")
-    return client
 
 
 def _has_network(client):
@@ -66,7 +58,7 @@ def _close(client, sandbox):
     client.structured("close_sandbox", {"sandboxId": sandbox})
 
 
-@test("network: true reaches the internet, and neither private addresses, metadata services nor this machine (H-13)", timeout=120)
+@test("network: true reaches the internet, and neither private addresses, metadata services nor this machine (H-13)", core=True, timeout=120)
 def _():
     client = sites.new_conversation(network.site().client())
     client.run("pass", network=True)  # makes the network
@@ -76,10 +68,10 @@ def _():
 @test("a tenant's server in a persistent sandbox answers itself, and no other tenant's program or sandbox (H-13)", timeout=180)
 def _():
     site = network.site()
-    alice, dave = _tenant(site, "alice"), _tenant(site, "dave")
+    alice, dave = site.client_of("alice"), site.client_of("dave")
     hers, his = _sandbox(alice), _sandbox(dave)
     try:
-        address = _exec(alice, hers, f"{SERVE} sleep 1; {OWN_ADDRESS}")
+        address = _exec(alice, hers, f"{SERVE} {OWN_ADDRESS}")
         own = f"python3 -c \"import urllib.request as u; print(u.urlopen('http://{address}:8000').status)\""
         wait_until(lambda: _exec(alice, hers, own + " || true") == "200", 20, "her server answers her")
         client = sites.new_conversation(dave, "dave")
@@ -95,14 +87,17 @@ def _():
             client.tool("close_sandbox", {"sandboxId": sandbox})
 
 
+LAN = {"SANDBOX_NETWORK": "lan", "nginx": {"NETWORKS": "dave=none alice=public"}}
+
+
 @test("SANDBOX_NETWORK=lan reaches what this machine reaches, and no other container", timeout=180)
 def _():
     port = network.hosts()
-    site = network.site(SANDBOX_NETWORK="lan")
-    alice, dave = _tenant(site, "alice"), _tenant(site, "dave")
+    site = network.site(**LAN)
+    alice, dave = site.client_of("ann"), site.client_of("dan")
     hers = _sandbox(alice)
     try:
-        address = _exec(alice, hers, f"{SERVE} sleep 1; {OWN_ADDRESS}")
+        address = _exec(alice, hers, f"{SERVE} {OWN_ADDRESS}")
         wait_until(lambda: "refused" not in _exec(alice, hers, f"(echo >/dev/tcp/{address}/8000) 2>&1 || true"), 20, "her server listens")
         reached = _reached(dave, [(address, 8000), (network.INTERNET, port), (network.LAN, port), (network.HOST, port)])
         check(all(word in REFUSALS for word in reached.pop(address)), "another container is reached")
@@ -114,8 +109,8 @@ def _():
 @test("NETWORKS lowers the network of a tenant, whatever SANDBOX_NETWORK allows to others", timeout=120)
 def _():
     port = network.hosts()
-    site = sites.own(network.settings(SANDBOX_NETWORK="lan"), nginx={"NETWORKS": "dave=none alice=public"})
-    alice, dave, other = _tenant(site, "alice"), _tenant(site, "dave"), sites.new_conversation(site.client())
+    site = network.site(**LAN)
+    alice, dave, other = site.client_of("alice"), site.client_of("dave"), sites.new_conversation(site.client())
     targets = [(network.INTERNET, port), (network.LAN, port)]
     equal(_reached(other, targets), {a: ["hello", "hello"] for a, _ in targets})
     _check_public(_reached(alice, targets))
@@ -126,11 +121,12 @@ def _():
     contains(dave.tool_error("create_sandbox", {"conversationId": dave.conversation, "language": "bash", "network": True}), "allows no network")
 
 
-@test("IPv6: the internet, and no unique local, link-local or own address", timeout=180)
+@test("IPv6: the internet, and no unique local, link-local or own address", alone="makes the engine's public network anew, and the machine forward IPv6", timeout=180)
 def _():
     port = network.hosts()
-    subprocess.run(["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"], check=True)
-    at_test_end(subprocess.run, ["sysctl", "-qw", "net.ipv6.conf.all.forwarding=0"])
+    forwarding = subprocess.run(["sysctl", "-n", FORWARDING], capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["sysctl", "-qw", f"{FORWARDING}=1"], check=True)
+    at_test_end(subprocess.run, ["sysctl", "-qw", f"{FORWARDING}={forwarding}"])
     at_test_end(network.remove)
     network.replace({"EnableIPv6": True, "IPAM": {"Config": [{"Subnet": "2a0f:4547::/64", "Gateway": "2a0f:4547::1"}]},
                      "Options": {"com.docker.network.bridge.name": "sgpub-six", "com.docker.network.bridge.enable_icc": "false"}})
@@ -143,8 +139,8 @@ def _():
         check(all(word in REFUSALS for word in words), f"{address}: {words}")
     other = _sandbox(client)
     try:
-        address = _exec(client, other, SERVE.replace("http.server 8000", "http.server 8000 --bind ::") + " sleep 1; "
-                        "python3 -c \"import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); "
+        address = _exec(client, other, SERVE.replace("http.server 8000", "http.server 8000 --bind ::") + " python3 -c \"import socket; "
+                        "s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); "
                         "s.connect(('2a00::1', 9)); print(s.getsockname()[0])\"")
         words = _reached(client, [(address, 8000)])[address]
         check(all(word in REFUSALS for word in words), f"another container: {words}")
@@ -152,7 +148,7 @@ def _():
         _close(client, other)
 
 
-@test("without the firewall rules on its bridge no program gets the network; one log line, status and the error say so", timeout=120)
+@test("without the firewall rules on its bridge no program gets the network; one log line, status and the error say so", alone="makes the engine's public network anew", timeout=120)
 def _():
     at_test_end(network.remove)
     network.replace({})  # with the engine's choice of a bridge, which the rules do not know

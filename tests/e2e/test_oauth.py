@@ -1,5 +1,4 @@
 """The builtin authorization server: the whole flow, and what a hostile client, site or network tries with it."""
-import functools
 import hashlib
 import json
 import os
@@ -14,16 +13,22 @@ import urllib.parse
 import fcgi
 import procs
 import sites
-from harness import IS_ROOT, Skip, at_end, check, contains, equal, new_folder, test, wait_until
+from harness import IS_ROOT, Skip, at_module_end, check, contains, equal, new_folder, test, wait_until
 from oauth import FORM, PASSPHRASE, REDIRECT, OAuth, claims, pkce, refused, server, set_passphrase, shown
 
 
-@functools.cache
+_shared = []
+
+
 def _site():
-    site = sites.Site({"SANDCGI_OAUTH": "builtin"})
-    at_end(site.stop)
-    equal(set_passphrase(site).returncode, 0, "sandcgi oauth passphrase")
-    return site.start()
+    """The server that these tests share; it ends with them."""
+    if not _shared:
+        site = sites.Site({"SANDCGI_OAUTH": "builtin"})
+        at_module_end(site.stop)
+        at_module_end(_shared.clear)
+        equal(set_passphrase(site).returncode, 0, "sandcgi oauth passphrase")
+        _shared.append(site.start())
+    return _shared[0]
 
 
 def client(**more):
@@ -89,7 +94,7 @@ def _():
     check(told["gid"] in one.revoked(), "the grant is in the list of revoked ones")
 
 
-@test("an access token opens /mcp for its tenant and scopes, and no longer than its grant; metadata and the challenge lead to it")
+@test("an access token opens /mcp for its tenant and scopes, and no longer than its grant; metadata and the challenge lead to it", core=True)
 def _():
     one = client()
     site = one.site
@@ -113,7 +118,7 @@ def _():
     wait_until(lambda: narrow.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).status == 401, 20, "the grant's other token, too")
 
 
-@test("a grant outlives a restart, and a code does")
+@test("a grant and a code outlive a restart, and a process of it that is killed, which is replaced")
 def _():
     one = own_client()
     got = one.tokens()
@@ -125,6 +130,11 @@ def _():
     site.wait_healthy()
     equal(one.get("/oauth/jwks.json").json(), key, "the key")
     equal(one.redeem(code, verifier).status, 200, "a code of before")
+    got = one.refresh(got["refresh_token"]).json()
+    for pid in site.processes():
+        if f"{site.folder}/run/oauth.sock" in procs.unix_sockets(pid):
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: answers(one), 30, "another one answers")
     equal(one.refresh(got["refresh_token"]).status, 200, "a refresh token of before")
 
 
@@ -147,33 +157,26 @@ def _():
     check(not os.path.exists(f"{one.site.root}/.oauth"), "there is no folder")
 
 
-@test("without a passphrase the start is refused in one line, and so is the check; a short one is not taken")
+@test("without a passphrase, or with SANDCGI_OAUTH_AUDIENCE, the start is refused in one line, and so is the check; a weak passphrase is not taken")
 def _():
     site = sites.own({"SANDCGI_OAUTH": "builtin"}, start=False)
+
+    def said(command):
+        done = subprocess.run([site.binary, command, "--config", site.config], capture_output=True, text=True, check=False, timeout=30, env=site.tool_environment())
+        equal((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        return done.stderr
     for command in ("serve", "check"):
-        done = subprocess.run([site.binary, command, "--config", site.config], capture_output=True, text=True, check=False, timeout=30,
-                              env=site.tool_environment())
-        equal(done.returncode, 1, command)
-        contains(done.stderr, "set it with: sandcgi oauth passphrase", "the reason")
+        contains(said(command), "set it with: sandcgi oauth passphrase", "the reason")
     for text, why in (("short", "12 to 1024 characters"), ("a" * 40, "different characters"), ("x" * 2000, "over 1024")):
         done = set_passphrase(site, text)
         equal(done.returncode, 1, text[:10])
         contains(done.stderr, why, "the reason")
     equal(set_passphrase(site).returncode, 0, "a good one")
-    path = f"{site.root}/.oauth/passphrase"
-    with open(path, encoding="ascii") as file:
-        contains(file.read(), "$argon2id$", "the hash")
-    equal(stat.S_IMODE(os.stat(path).st_mode), 0o600, "its mode")
-    site.start()
-
-
-@test("SANDCGI_OAUTH_AUDIENCE with the builtin server stops the start in one line")
-def _():
-    site = sites.own({"SANDCGI_OAUTH": "builtin", "SANDCGI_OAUTH_AUDIENCE": "https://other.example.org/mcp"}, start=False)
-    equal(set_passphrase(site).returncode, 1, "a command")
-    done = subprocess.run([site.binary, "check", "--config", site.config], capture_output=True, text=True, check=False, timeout=30, env=site.tool_environment())
-    equal((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
-    contains(done.stderr, "SANDCGI_OAUTH_AUDIENCE is not for SANDCGI_OAUTH=builtin", "the reason")
+    equal(stat.S_IMODE(os.stat(f"{site.root}/.oauth/passphrase").st_mode), 0o600, "its mode")
+    site.settings["SANDCGI_OAUTH_AUDIENCE"] = "https://other.example.org/mcp"
+    site.write_config()
+    for command in ("serve", "check"):
+        contains(said(command), "SANDCGI_OAUTH_AUDIENCE is not for SANDCGI_OAUTH=builtin", "the reason")
 
 
 @test("below a path everything is below it, and the well-known documents are at both places")
@@ -239,59 +242,44 @@ def _():
         equal(stat.S_IMODE(os.stat(f"{site.root}/.oauth/{name}").st_mode), 0o600, name)
 
 
-@test("a process of it that is killed is replaced, and knows what was allowed")
-def _():
-    one = own_client()
-    got = one.tokens()
-    found = [pid for pid in one.site.processes() if f"{one.site.folder}/run/oauth.sock" in procs.unix_sockets(pid)]
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: answers(one), 30, "another one answers")
-    equal(one.refresh(got["refresh_token"]).status, 200, "a refresh token of before")
-
-
 # ---- codes ----
 
 
-@test("hostile: a code that is used twice revokes its grant")
+@test("hostile: of many that redeem one code at once, one at most gets tokens, and those are revoked: it was used twice", core=True)
 def _():
     one = client()
     code, verifier = one.code()
-    got = one.redeem(code, verifier).json()
-    refused(one.redeem(code, verifier), "invalid_grant")
-    check(claims(got["access_token"])["gid"] in one.revoked(), "the grant is revoked")
-    refused(one.refresh(got["refresh_token"]), "invalid_grant")
-
-
-@test("hostile: of many that redeem one code at once, one at most gets tokens that count")
-def _():
-    one = client()
-    code, verifier = one.code()
-    statuses = []
+    got = []
 
     def redeem():
         other = OAuth(one.site)
         other.client_id = one.client_id
-        statuses.append(other.redeem(code, verifier).status)
+        got.append(other.redeem(code, verifier))
     threads = [threading.Thread(target=redeem) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    equal(sorted(statuses), [200] + [400] * 7, "statuses")
+    equal(sorted(answer.status for answer in got), [200] + [400] * 7, "statuses")
+    tokens = next(answer.json() for answer in got if answer.status == 200)
+    check(claims(tokens["access_token"])["gid"] in one.revoked(), "the grant is revoked")
+    refused(one.refresh(tokens["refresh_token"]), "invalid_grant")
 
 
-@test("hostile: a code without its verifier, with another, or with a plain one is worth nothing, and one try is all there is")
+@test("hostile: a code without its verifier, for another client, redirect URI or resource is refused, and a wrong verifier is all that there is")
 def _():
-    one = client()
+    one, other = client(), client()
     code, verifier = one.code()
     refused(one.redeem(code, None), "invalid_request")
     refused(one.redeem(code, "short"), "invalid_request")
+    refused(one.redeem(code, verifier, redirect_uri=None), "invalid_request")
+    refused(other.redeem(code, verifier), "invalid_grant")
+    equal(one.redeem(code, verifier).status, 200, "the right one still can: those have ended nothing")
+    code, verifier = one.code()
     refused(one.redeem(code, pkce()[0]), "invalid_grant")
     refused(one.redeem(code, verifier), "invalid_grant")
-    verifier, challenge = pkce()
-    page = one.page(challenge)
-    refused(one.redeem(one.answer(page).result()["code"], challenge), "invalid_grant")
+    refused(one.redeem(*one.code(), redirect_uri=REDIRECT + "/"), "invalid_grant")
+    refused(one.redeem(*one.code(), resource="https://elsewhere.example.org/mcp"), "invalid_target")
 
 
 @test("hostile: no PKCE and plain PKCE are refused (downgrade)")
@@ -303,45 +291,24 @@ def _():
         shown(one.page(challenge, **changes), 400, "PKCE")
 
 
-@test("hostile: a code for another client, redirect URI or resource is refused")
-def _():
-    one, other = client(), client()
-    code, verifier = one.code()
-    refused(other.redeem(code, verifier), "invalid_grant")
-    equal(one.redeem(code, verifier).status, 200, "the right one still can: the other has ended nothing")
-    refused(one.redeem(*one.code(), redirect_uri=REDIRECT + "/"), "invalid_grant")
-    refused(one.redeem(*one.code(), redirect_uri=None), "invalid_request")
-    refused(one.redeem(*one.code(), resource=one.issuer + "/mcp/all"), "invalid_target")
-    refused(one.redeem(*one.code(), resource="https://elsewhere.example.org/mcp"), "invalid_target")
-
-
 # ---- refresh tokens ----
 
 
-@test("hostile: a refresh token that is used twice revokes its grant, also the latest one")
+@test("hostile: a refresh token that is another client's, for more than was allowed or none ends nothing; one that is used twice revokes its grant")
 def _():
-    one = client()
+    one, other = client(), client()
     first = one.tokens()
+    for text in ("", "x", first["refresh_token"] + "0", first["access_token"], "a" * 8000):
+        answer = one.refresh(text)
+        check(answer.status == 400 and answer.json()["error"] in ("invalid_grant", "invalid_request"), f"{text[:60]}: {answer.body}")
+    refused(other.refresh(first["refresh_token"]), "invalid_grant")
+    refused(one.refresh(first["refresh_token"], scope="run files network"), "invalid_scope")
+    refused(one.refresh(first["refresh_token"], resource=one.issuer + "/mcp/all"), "invalid_target")
     second = one.refresh(first["refresh_token"]).json()
     refused(one.refresh(first["refresh_token"]), "invalid_grant")
     refused(one.refresh(second["refresh_token"]), "invalid_grant")
     check(claims(first["access_token"])["gid"] in one.revoked(), "the grant is revoked")
     contains(one.site.log(), "oauth-reuse", "the log")
-
-
-@test("hostile: a refresh token that is made up, altered, another client's or for more than was allowed is refused, and ends nothing")
-def _():
-    one, other = client(), client()
-    got = one.tokens()
-    grant, number, mac = got["refresh_token"].split(".")
-    for text in ("", "x", grant, f"{grant}.{number}.", f"{grant}.2.{mac}", f"{grant}.{number}.{mac[:-1]}", f"{grant}.{number}.{mac.upper()}",
-                 f"{grant}.0{number}.{mac}", f"{grant}.99999999999999999999.{mac}", f"scr_{'0' * 16}.{number}.{mac}", got["access_token"], "a" * 8000):
-        answer = one.refresh(text)
-        check(answer.status == 400 and answer.json()["error"] in ("invalid_grant", "invalid_request"), f"{text[:60]}: {answer.body}")
-    refused(other.refresh(got["refresh_token"]), "invalid_grant")
-    refused(one.refresh(got["refresh_token"], scope="run files network"), "invalid_scope")
-    refused(one.refresh(got["refresh_token"], resource=one.issuer + "/mcp/all"), "invalid_target")
-    equal(one.refresh(got["refresh_token"]).status, 200, "the right one still counts")
 
 
 @test("hostile: revocation of what is unknown says nothing, and of a token that was altered ends nothing")
@@ -359,41 +326,17 @@ def _():
 # ---- redirect URIs ----
 
 
-@test("hostile: only a registered redirect URI is gone back to, byte by byte")
+@test("hostile: only a registered redirect URI is gone back to, byte by byte but for a loopback's port")
 def _():
-    one = client(redirects=(REDIRECT, "https://client.example.org/other?a=b"))
+    one = client(redirects=(REDIRECT, "https://client.example.org/other?a=b", "http://127.0.0.1/callback"))
     challenge = pkce()[1]
-    for uri in (REDIRECT + "/", REDIRECT + "?x=1", REDIRECT + "#x", REDIRECT + "/../evil", REDIRECT.replace("https", "http"), REDIRECT.upper(),
-                "https://client.example.org.evil.example/callback", "https://client.example.org@evil.example/callback",
-                "https://client.example.org%2eevil.example/callback", "https://client.example.org\\@evil.example/callback", "//evil.example",
-                "https://client.example.org:444/callback", "javascript:alert(1)", "data:text/html,x", " " + REDIRECT, REDIRECT + "%0d%0aX: y"):
+    for uri in (REDIRECT + "/", REDIRECT + "?x=1", REDIRECT.upper(), "https://client.example.org@evil.example/callback", "//evil.example", "javascript:alert(1)",
+                " " + REDIRECT, REDIRECT + "%0d%0aX: y", "http://127.0.0.1:4711/other", "http://127.0.0.1:1@evil.example/callback"):
         shown(one.page(challenge, redirect_uri=uri), 400, "redirect_uri")
-    shown(one.page(challenge, redirect_uri=None), 400, "redirect_uri")  # there are two
+    shown(one.page(challenge, redirect_uri=None), 400, "redirect_uri")  # there are several
+    equal(one.page(challenge, redirect_uri="http://127.0.0.1:4711/callback").status, 200, "another port")
     result = one.answer(one.page(challenge, redirect_uri="https://client.example.org/other?a=b")).result()
     equal(result["a"], "b", "the URI's own query stays")
-
-
-@test("hostile: a loopback redirect URI has any port, and nothing else that differs")
-def _():
-    one = client(redirects=("http://127.0.0.1/callback", "http://localhost:1234/cb", "http://[::1]:1/cb"))
-    challenge = pkce()[1]
-    for uri in ("http://127.0.0.1:4711/callback", "http://localhost:9/cb", "http://[::1]:65535/cb", "http://localhost/cb"):
-        equal(one.page(challenge, redirect_uri=uri).status, 200, uri)
-    for uri in ("http://127.0.0.1:4711/other", "http://localhost:4711/callback", "http://127.0.0.2:1/callback", "https://127.0.0.1:1/callback",
-                "http://127.0.0.1:1@evil.example/callback", "http://127.0.0.1.evil.example/callback", "http://127.0.0.1:123456/callback",
-                "http://127.0.0.1:/callback", "http://localhost.evil.example/cb"):
-        shown(one.page(challenge, redirect_uri=uri), 400, "redirect_uri")
-
-
-@test("hostile: redirect URIs that a browser would execute, or that others could answer, cannot be registered")
-def _():
-    one = OAuth(_site())
-    for uri in ("javascript://x/%0aalert(1)", "data://text/html,x", "http://client.example.org/cb", "https://", "https:///x", "file:///etc/passwd",
-                "https://user:pw@client.example.org/", "https://client.example.org/#f", "HTTPS://client.example.org/", "blob://x", "about://blank",
-                "https://client.example.org/ x", "https://client.example.org/\n", "https://x/" + "a" * 3000, "relative", "", "view-source://x", 7, None, ["x"]):
-        answer = one.post_json("/oauth/register", {"redirect_uris": [uri]})
-        check(answer.status == 400 and answer.json()["error"] == "invalid_redirect_uri", f"{str(uri)[:60]}: {answer.status} {answer.body}")
-    equal(one.post_json("/oauth/register", {"redirect_uris": ["cursor://anysphere.cursor-mcp/oauth/callback"]}).status, 201, "a native program's scheme")
 
 
 @test("hostile: a stranger's registration is no open redirector: nothing leads away before the operator has said so")
@@ -425,14 +368,18 @@ def _():
         contains(cookie, part, "Set-Cookie")
 
 
-@test("hostile: a form from elsewhere, without the cookie, with another one, or of another page allows nothing (CSRF)")
+@test("hostile: a form from elsewhere, without the cookie, with another or a planted one, or of another page allows nothing (CSRF, session fixation)")
 def _():
     one = client()
     challenge = pkce()[1]
     page, other = one.page(challenge), one.page(challenge, scope="run files network")
+    planted = "__Host-sandcgi_consent=" + "a" * 64
+    again = one.get("/oauth/authorize?" + one.query(challenge), {"Cookie": planted})
+    check(planted not in again.headers["Set-Cookie"], "a cookie that a browser brings along is never taken up")
+    check(page.cookie != again.headers["Set-Cookie"].partition(";")[0], "each page has its own")
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": one.issuer + ".evil.example"}, {"Origin": one.issuer[:-1]}):
         shown(one.answer(page, headers), 403, "another site")
-    for headers in ({"Cookie": None}, {"Cookie": other.cookie}, {"Cookie": f"{page.cookie}; {other.cookie}"}, {"Cookie": page.cookie + "0"},
+    for headers in ({"Cookie": None}, {"Cookie": other.cookie}, {"Cookie": f"{page.cookie}; {other.cookie}"}, {"Cookie": page.cookie + "0"}, {"Cookie": planted},
                     {"Cookie": page.cookie.replace("__Host-", "")}):
         shown(one.answer(page, headers), 403, "came from elsewhere")
     for changes in ({"proof": "0" * 64}, {"proof": None}, {"proof": other.fields["proof"]}, {"made": "1700000000"}, {"made": None},
@@ -441,31 +388,14 @@ def _():
     contains(one.answer(page).result(), "code", "the page itself")
 
 
-@test("hostile: denying needs the page, too, and tells the client so with its state and the issuer")
+@test("hostile: the client is told who has answered, with its state, also of a denial, which needs the page, too (mix-up)")
 def _():
     one = client()
     page = one.page(pkce()[1], state="x&y=<z>")
     shown(one.answer(page, {"Cookie": None}, act="deny", passphrase=None), 403, "came from elsewhere")
     equal(one.answer(page, act="deny", passphrase=None).result(), {"error": "access_denied", "state": "x&y=<z>", "iss": one.issuer}, "what the client gets")
-
-
-@test("hostile: a cookie that a browser brings along is never taken up (session fixation)")
-def _():
-    one = client()
-    verifier, challenge = pkce()
-    planted = "__Host-sandcgi_consent=" + "a" * 64
-    page = one.page(challenge)
-    again = one.get("/oauth/authorize?" + one.query(challenge), {"Cookie": planted})
-    check(planted not in (again.headers["Set-Cookie"] or ""), "another cookie is set")
-    check(page.cookie != again.headers["Set-Cookie"].partition(";")[0], "each page has its own")
-    check(verifier and one.answer(page, {"Cookie": planted}).status == 403, "a planted one fits no page")
-
-
-@test("hostile: the client is told who has answered (mix-up)")
-def _():
-    one = client()
-    result = one.answer(one.page(pkce()[1])).result()
-    equal((result["iss"], result["state"]), (one.issuer, "a state"), "iss and state")
+    result = one.answer(page).result()
+    equal((result["iss"], result["state"]), (one.issuer, "x&y=<z>"), "iss and state")
 
 
 @test("hostile: names, states and parameters that are HTML stay text (XSS)")
@@ -480,32 +410,7 @@ def _():
     for field in ("client_id", "response_type", "scope", "resource", "redirect_uri", "code_challenge_method"):
         page = one.page(pkce()[1], **{field: bad})
         check(page.status == 400 and "<script" not in page.text and "<img" not in page.text, f"{field}: {page.status}")
-    refused(one.post_json("/oauth/register", {"redirect_uris": [REDIRECT], "client_name": "a\nb"}), "invalid_client_metadata")
     refused(one.post_json("/oauth/register", {"redirect_uris": [REDIRECT], "client_name": "a" * 101}), "invalid_client_metadata")
-
-
-@test("hostile: whoever guesses the passphrase waits, longer each time, and a right one in the meantime does not help", timeout=180)
-def _():
-    one = own_client()
-    page = one.page(pkce()[1])
-    for _ in range(4):
-        wrong = one.answer(page, passphrase="wrong, wrong, wrong")
-        shown(wrong, 403, "The passphrase is wrong")
-        page = wrong
-    late = one.answer(page, passphrase="wrong, wrong, wrong")
-    if late.status == 403:  # the fifth may come after its second
-        late = one.answer(late, passphrase="wrong, wrong, wrong")
-    shown(late, 429, "too many wrong passphrases")
-    waits = int(late.headers["Retry-After"])
-    check(1 <= waits <= 4, f"waits {waits} s")
-    with open(f"{one.site.root}/.oauth/state.json", encoding="utf-8") as file:
-        tries = json.load(file)["attempts"]
-    check(any(entry["n"] >= 4 for entry in tries.values()), f"the tries are noted: {tries}")
-    time.sleep(waits + 1)
-    contains(one.answer(late).result(), "code", "the right one, after the wait")
-    log = one.site.log()
-    contains(log, "oauth-wrong-passphrase", "the log")
-    check("wrong, wrong" not in log and PASSPHRASE not in log, "no passphrase is logged")
 
 
 @test("hostile: a tenant's name is one, whatever the form says")
@@ -522,11 +427,9 @@ def _():
 def _():
     one = client()
     challenge = pkce()[1]
-    for resource in ("https://elsewhere.example.org/mcp", one.issuer + ".evil.example/mcp", one.issuer + "/other", one.issuer + "/mcp/../x",
-                     one.issuer + "/mcp#x", one.issuer + "/mcp?x", one.issuer + "/mcpx", "x", one.issuer + "/mcp/A"):
+    for resource in ("https://elsewhere.example.org/mcp", one.issuer + ".evil.example/mcp", one.issuer + "/mcp/../x", "x"):
         shown(one.page(challenge, resource=resource), 400, "resource")
-    for resource, audience in ((one.issuer + "/mcp/", "/mcp"), (one.issuer + "/mcp/all", "/mcp/all"), (one.issuer, ""), (None, "/mcp"),
-                               (one.issuer.replace("https://localhost", "HTTPS://LOCALHOST") + "/mcp", "/mcp")):
+    for resource, audience in ((one.issuer + "/mcp/all", "/mcp/all"), (None, "/mcp")):
         equal(claims(one.tokens(resource=resource)["access_token"])["aud"], one.issuer + audience, str(resource))
 
 
@@ -538,26 +441,26 @@ def _():
     contains(one.tokens(scope=None)["scope"], "run files", "no scope asked for")
 
 
-@test("hostile: huge, double, broken and countless parameters are refused, never a failure")
+@test("hostile: huge, double, broken and countless parameters are refused, never a failure; and so are redirect URIs that a browser would execute")
 def _():
     one = client()
     challenge = pkce()[1]
     query = one.query(challenge)
-    for bad, status in (("&state=" + "x" * 3000, 400), ("&client_id=x", 400), ("&x=%zz", 400), ("&x=%00", 400), ("&x=%ff", 400), ("&x=%0a", 400),
-                        ("&" + "&".join(f"p{i}=1" for i in range(60)), 400), ("&x=" + "y" * 12000, 414), ("&&&", 200), ("&x", 200)):
+    for bad, status in (("&state=" + "x" * 3000, 400), ("&client_id=x", 400), ("&x=%zz", 400), ("&" + "&".join(f"p{i}=1" for i in range(60)), 400),
+                        ("&x=" + "y" * 12000, 414), ("&&&", 200), ("&x", 200)):
         equal(one.get("/oauth/authorize?" + query + bad).status, status, bad[:30])
     shown(one.page(challenge, state="x" * 2500), 400, "state is too long")
     equal(one.http.http("POST", "/oauth/token", b"x" * 40000, {"Content-Type": FORM}).status, 413, "a large body")
-    for body in (b"", b"=", b"%", b"grant_type=%zz", b"grant_type=x&grant_type=y", b"\0\0", b"&" * 30000, b"{}", "grant_type=ä".encode("latin-1")):
+    for body in (b"", b"=", b"grant_type=%zz", b"grant_type=x&grant_type=y", b"&" * 30000, "grant_type=ä".encode("latin-1")):
         refused(one.http.http("POST", "/oauth/token", body, {"Content-Type": FORM}), "invalid_request")
     refused(one.http.http("POST", "/oauth/token", b"grant_type=password&username=a&password=b", {"Content-Type": FORM}), "unsupported_grant_type")
     refused(one.http.http("POST", "/oauth/token", b'{"grant_type":"refresh_token"}', {"Content-Type": "application/json"}), "invalid_request")
-    for body in (b"", b"{", b"[]", b"null", b"7", b'{"redirect_uris":[]}', b'{"redirect_uris":"x"}', b"[" * 5000, b'{"redirect_uris":["https://a/"]}' * 2,
+    for body in (b"", b"{", b"[]", b"7", b'{"redirect_uris":[]}', b"[" * 5000, b'{"redirect_uris":["https://a/"]}' * 2,
                  json.dumps({"redirect_uris": [REDIRECT] * 17}).encode(), json.dumps({"redirect_uris": [REDIRECT + "a" * 1500] * 4}).encode(),
-                 b'{"redirect_uris":["https://a/\\u0000"]}', b'{"redirect_uris":["https://a/"],"client_name":7}'):
+                 b'{"redirect_uris":["javascript://x/%0aalert(1)"]}', json.dumps({"redirect_uris": ["https://x/" + "a" * 3000]}).encode()):
         answer = one.http.http("POST", "/oauth/register", body, {"Content-Type": "application/json"})
         check(answer.status == 400 and answer.json()["error"].startswith("invalid_"), f"{body[:40]}: {answer.status} {answer.body}")
-    equal(one.get("/.well-known/oauth-authorization-server").status, 200, "the server goes on")
+    equal(one.post_json("/oauth/register", {"redirect_uris": ["cursor://anysphere.cursor-mcp/oauth/callback"]}).status, 201, "a native program's scheme")
 
 
 @test("hostile: methods and places that there are not")
@@ -662,8 +565,7 @@ def _():
     for url in ("https://127.0.0.1/client.json", "https://localhost/client.json", "https://169.254.169.254/latest/meta-data", "https://[::1]/x", "https://10.0.0.1/x"):
         one.client_id = url
         shown(one.page(challenge), 400, "the document of this client cannot be used")
-    for url in ("https://client.example.org", "https://client.example.org/", "https://client.example.org:8443/x", "https://client.example.org/a/../b",
-                "https://client.example.org/x#y", "https://user@client.example.org/x", "http://client.example.org/x", "https://a/" + "b" * 2100):
+    for url in ("https://client.example.org:8443/x", "https://a/" + "b" * 2100):
         one.client_id = url
         page = one.page(challenge)
         check(page.status == 400 and "cannot be used" not in page.text, f"{url[:60]} is refused without a fetch: {page.problem()}")
@@ -691,3 +593,29 @@ def _():
     for secret in (code, verifier, got["access_token"], got["refresh_token"], PASSPHRASE, hashlib.sha256(code.encode()).hexdigest()[:32]):
         check(secret not in logs, f"{secret[:12]}… is in a log")
     contains(logs, "oauth-allow", "the audit line")
+
+
+@test("hostile: whoever guesses the passphrase waits, longer each time, and a right one in the meantime does not help", timeout=180)
+def _():
+    one = own_client()
+    page, tries = one.page(pkce()[1]), 0
+    while page.status != 429:
+        page, began, tries = one.answer(page, passphrase="wrong, wrong, wrong"), time.monotonic(), tries + 1
+        if page.status != 429:
+            shown(page, 403, "The passphrase is wrong")
+        check(tries < 12, "no wait, although each is twice the one before")
+    shown(page, 429, "too many wrong passphrases")
+    check(tries > 4, f"after {tries} tries")
+    waits = int(page.headers["Retry-After"])
+    check(1 <= waits <= 1 << (tries - 4), f"waits {waits} s")
+    right = one.answer(page)
+    if time.monotonic() - began < waits:
+        shown(right, 429, "too many wrong passphrases")
+    with open(f"{one.site.root}/.oauth/state.json", encoding="utf-8") as file:
+        attempts = json.load(file)["attempts"]
+    check(any(entry["n"] >= 4 for entry in attempts.values()), f"the tries are noted: {attempts}")
+    time.sleep(waits + 1)
+    contains(one.answer(page).result(), "code", "the right one, after the wait")
+    log = one.site.log()
+    contains(log, "oauth-wrong-passphrase", "the log")
+    check("wrong, wrong" not in log and PASSPHRASE not in log, "no passphrase is logged")

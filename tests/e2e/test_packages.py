@@ -5,7 +5,6 @@ import os
 import socket
 import stat
 import subprocess
-import time
 
 import engine
 import package_index
@@ -13,7 +12,7 @@ import procs
 import runs
 import sites
 import warm
-from harness import TOP, check, contains, equal, new_folder, test, wait_until
+from harness import check, contains, equal, new_folder, test, wait_until
 from mcp import timed
 
 IMPORT = "import sys; sys.dont_write_bytecode = True; "
@@ -58,9 +57,13 @@ def settings(**more):
             "SANDBOX_INDEX_PRIVATE": "true"} | more
 
 
-@functools.cache
 def shared():
     return sites.with_settings(**settings(SANDBOX_WARM="python=1,typescript=1"))
+
+
+def bounded():
+    """One that answers before an installation has ended, and takes few files."""
+    return sites.with_settings(**settings(SANDBOX_WAIT="1ms", SANDBOX_FILES="20"))
 
 
 def new_client(site=None):
@@ -75,7 +78,7 @@ def install(client, language, *packages, **arguments):
 
 def installed(client, language, *packages, **arguments):
     """{name: version} of what was installed."""
-    result = install(client, language, *packages, **arguments)
+    result = install(client, language, *packages, **{"waitMs": 300000} | arguments)
     check(not result.get("isError"), f"refused: {result}")
     equal(result["structuredContent"]["files"], [], "files of the run")
     return {one["name"]: one["version"] for one in result["structuredContent"]["installed"]}
@@ -87,7 +90,7 @@ def sentences(result):
 
 def failed(client, language, *packages, **arguments):
     """(sentences, structured) of an installation that must fail."""
-    result = install(client, language, *packages, **arguments)
+    result = install(client, language, *packages, **{"waitMs": 300000} | arguments)
     check(result.get("isError"), f"not refused: {result}")
     return sentences(result), result.get("structuredContent", {})
 
@@ -98,7 +101,7 @@ def left_over(site):
     return os.listdir(folder) if os.path.isdir(folder) else []
 
 
-@test("a Python package is installed, with what it needs and the image does not have, and later runs import it", timeout=180)
+@test("a Python package is installed, with what it needs and the image does not have, and later runs import it", core=True, timeout=180)
 def _():
     client = new_client()
     equal(installed(client, "python", "tidy>=2"), {"tidy": "2.0", "helper": "0.1"})
@@ -180,7 +183,7 @@ def _():
     equal(client.run('import isOdd from "is-odd"; console.log(isOdd(3))', "typescript")["stdout"], "own\n")
 
 
-@test("what is no package's name is refused, and nothing is started for it (H-39)")
+@test("what is no package's name is refused, and nothing is started for it (H-39)", core=True)
 def _():
     client = new_client()
     for language, name in [("python", one) for one in (
@@ -211,13 +214,13 @@ def _():
 
 @test("an index that is dead, never ends, or says too much: the installation ends, and says how", timeout=240)
 def _():
-    site = sites.own(settings(SANDBOX_INDEXES=f"python=https://127.0.0.1:{sites.free_port()}/simple"))
+    site = sites.with_settings(**settings(SANDBOX_INDEXES=f"python=https://127.0.0.1:{sites.free_port()}/simple"))
     text, result = failed(new_client(site), "python", "tidy")
     contains(text, "Nothing was installed")
     equal(result["status"], "error")
     contains(failed(new_client(site), "typescript", "is-odd")[0], "no package index for typescript")
     client = new_client()
-    equal(failed(client, "python", "slow", timeout=5)[1]["status"], "timeout")
+    equal(failed(client, "python", "slow", timeout=3)[1]["status"], "timeout")
     check(failed(client, "python", "huge", timeout=60)[1]["status"] in ("out_of_memory", "error", "killed"), "the huge page ended it")
     equal(installed(client, "python", "tidy==1.0"), {"tidy": "1.0"})
     wait_until(lambda: not left_over(shared()), 10, "the ways to the index are gone")
@@ -250,7 +253,7 @@ def ask(path, request, more=b""):
 
 @test("a caller says how long it waits for an installation: not at all for the answer, or to its end", timeout=180)
 def _():
-    site = sites.own(settings(SANDBOX_WAIT="1ms"))
+    site = bounded()
     equal(install(new_client(site), "python", "tidy==1.0")["structuredContent"]["status"], "running")
     equal(install(new_client(), "python", "tidy==1.0", waitMs=1)["structuredContent"]["status"], "running")
     equal(installed(new_client(site), "python", "tidy==1.0", waitMs=300000), {"tidy": "1.0"})
@@ -258,7 +261,7 @@ def _():
 
 @test("the set \"interpreter\" waits for an installation to its end, and tells why one failed", timeout=180)
 def _():
-    site = sites.own(settings(SANDBOX_WAIT="1ms", SANDBOX_TIMEOUT="15s", SANDBOX_TIMEOUT_MAX="20s", TOOLS="interpreter"))
+    site = sites.with_settings(**settings(SANDBOX_WAIT="1ms", SANDBOX_TIMEOUT="15s", SANDBOX_TIMEOUT_MAX="20s", TOOLS="interpreter"))
     client = site.client()
     client.place = "/mcp"
 
@@ -274,7 +277,7 @@ def _():
 
 @test("an installation is a run: it is looked at and cancelled by its id, without a network, and its container is gone then", timeout=180)
 def _():
-    site = sites.own(settings(SANDBOX_WAIT="2s"))
+    site = bounded()
     client = new_client(site)
     run_id, _path = begin_slow(site, client)
     container = engine.inspect(warm.container_of(site, run_id))
@@ -286,7 +289,7 @@ def _():
 
 @test("the way to the index leads nowhere else: other hosts, ports, addresses, methods, smuggled requests, a crowd", timeout=180)
 def _():
-    site = sites.own(settings(SANDBOX_WAIT="2s"))
+    site = bounded()
     client = new_client(site)
     run_id, path = begin_slow(site, client)
     port, head = index().port, "HTTP/1.1\r\n\r\n"
@@ -325,7 +328,7 @@ def _():
 
 @test("the proxy has no rights, and dies with its installation", timeout=120)
 def _():
-    site = sites.own(settings(SANDBOX_WAIT="2s"))
+    site = bounded()
     client = new_client(site)
     run_id, _path = begin_slow(site, client)
     listening = subprocess.run(["ss", "-xlpH"], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -388,10 +391,9 @@ def _():
 
 @test("what is installed counts as the conversation's files do: an installation that passes the bound is removed whole", timeout=120)
 def _():
-    site = sites.own(settings(SANDBOX_FILES="20"))
-    client = new_client(site)
+    client = new_client(bounded())
     installed(client, "python", "tidy==1.0")
     text, result = failed(client, "python", "shared-a", "shared-b")
     contains(text, "SANDBOX_FILES")
     equal((result["status"], result["installed"]), ("disk_limit", []))
-    equal(client.run("import tidy; print(tidy.word)")["stdout"], "one\n")
+    equal(client.run("import tidy; print(tidy.word)", waitMs=300000)["stdout"], "one\n")

@@ -22,7 +22,7 @@ def _numbered(count):
     return [f"figure-{n}.png" for n in range(1, count + 1)]
 
 
-@test("three figures and an exception afterwards: three pictures and the error")
+@test("three figures and an exception afterwards: three pictures and the error", core=True)
 def _():
     whole = sites.client().run_whole(THREE + "raise ValueError('boom')")
     result = whole["structuredContent"]
@@ -67,7 +67,7 @@ def _():
 def _():
     client = sites.client()
     equal(len(_images(client.run_whole("import pandas\npandas.Series([1, 3, 2]).plot()"))), 1)
-    equal(len(_images(client.run_whole("import seaborn\nseaborn.histplot(x=[1, 2, 2, 3])", timeout=60))), 1)
+    equal(len(_images(client.run_whole("import seaborn\nseaborn.histplot(x=[1, 2, 2, 3])", timeout=60, waitMs=300000))), 1)
     whole = client.run_whole("from PIL import Image\nImage.new('RGB', (40, 30), 'red').show()\nImage.new('CMYK', (9, 9)).show()")
     equal(len(_images(whole)), 2)
 
@@ -91,10 +91,10 @@ def _():
 def _():
     client = sites.client()
     whole = client.run_whole("import matplotlib.pyplot as plt\nplt.rcParams['figure.max_open_warning'] = 0\n"
-                             "for n in range(23): plt.figure(figsize=(1, 1)); plt.plot([n])", timeout=120)
+                             "for n in range(23): plt.figure(figsize=(1, 1)); plt.plot([n])", timeout=120, waitMs=300000)
     equal(len(_names(whole)), 20)
     contains(whole["structuredContent"]["stderr"], "3 more figures")
-    whole = client.run_whole("import matplotlib.pyplot as plt\nplt.figure(figsize=(500, 500)); plt.plot([1])", timeout=60)
+    whole = client.run_whole("import matplotlib.pyplot as plt\nplt.figure(figsize=(500, 500)); plt.plot([1])", timeout=60, waitMs=300000)
     equal(whole["structuredContent"]["status"], "ok")
     file = whole["structuredContent"]["files"][0]
     check(file["size"] <= 1 << 20, f"{file}")

@@ -1,5 +1,6 @@
 """Podman by its Docker-compatible API: the same runs, the same results."""
 import contextlib
+import fcntl
 import functools
 import http.client
 import json
@@ -102,13 +103,20 @@ exec setpriv --reuid "$1" --regid "$2" --clear-groups --pdeathsig TERM podman --
 """
 
 
+def _with_accounts(*command):
+    """The machine's accounts are one process's at a time, which these programs do not wait for."""
+    with open("/tmp/sandcgi-e2e-accounts.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return subprocess.run(command, check=False, capture_output=True)
+
+
 def _end_account(name, home, service):
     family = procs.descendants(service.pid)
     procs.end(service)
     procs.signal_all(family)  # a busy one outlives the process that passes signals on to it
     with contextlib.suppress(OSError, ValueError), open(f"{home}/run/libpod/tmp/pause.pid", encoding="ascii") as file:
         os.kill(int(file.read()), signal.SIGKILL)  # it keeps the account's user namespace
-    subprocess.run(["userdel", "--force", name], check=False, capture_output=True)
+    _with_accounts("userdel", "--force", name)
 
 
 @functools.cache
@@ -120,7 +128,7 @@ def _rootless_service():
         if not shutil.which(program):
             raise Skip(f"{package} is not installed")
     name, home = "sandcgi" + secrets.token_hex(3), new_folder("rootless")
-    subprocess.run(["useradd", "--no-create-home", "--home-dir", home, name], check=True, capture_output=True)
+    equal(_with_accounts("useradd", "--no-create-home", "--home-dir", home, name).returncode, 0, "useradd")
     account = pwd.getpwnam(name)
     os.mkdir(f"{home}/run", 0o700)
     for folder in (home, f"{home}/run"):

@@ -1,5 +1,4 @@
 """Sets of tools of other servers: their recorded clients run unchanged, over HTTP and over standard input and output."""
-import functools
 import json
 import os
 import subprocess
@@ -14,10 +13,9 @@ from streams import Stream
 SETS = ("runner", "session", "container", "interpreter")
 
 
-@functools.cache
 def _site():
     """One server with all of them."""
-    return sites.own_of_suite(nginx={"PROFILES": " ".join(SETS)})
+    return sites.with_settings(nginx={"PROFILES": " ".join(SETS)})
 
 
 def _play(name, *how, cwd=None, **more):
@@ -51,7 +49,7 @@ def _names(client, path, headers=None):
     return [tool["name"] for tool in answer["result"]["tools"]]
 
 
-@test("every place offers its own set of tools, and no header of a client chooses another")
+@test("every place offers its own set of tools, and no header of a client chooses another", core=True)
 def _():
     client = _site().client()
     ours = _names(client, "/mcp")
@@ -66,7 +64,7 @@ def _():
 
 @test("the setting TOOLS chooses what /mcp itself offers; a place of an unknown set is 404 and says so")
 def _():
-    site = sites.own({"TOOLS": "runner"}, nginx={"PROFILES": "files nonsense"})
+    site = sites.with_settings(TOOLS="runner", nginx={"PROFILES": "files nonsense"})
     equal(_names(site.client(), "/mcp"), ["upload_file", "run_code", "list_runners"])
     check("get_run" in _names(site.client(), "/mcp/files"), "ours are not there")
     refused = site.client().post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/nonsense")
@@ -92,7 +90,7 @@ def _():
 
 def _container_user(settings):
     """A function that calls a tool of the set and returns its text, and a container."""
-    client = Stdio(sites.own({"TOOLS": "container"} | settings).config)
+    client = Stdio(sites.own({"TOOLS": "container"} | settings, start=False).config)
     client.initialize()
 
     def text(tool, **arguments):
@@ -119,7 +117,7 @@ def _():
 
 @test("a create_run_close that its client leaves, or cancels, leaves nothing behind")
 def _():
-    site = sites.own({"TOOLS": "interpreter", "SANDBOX_WARM": ""})
+    site = sites.with_settings(TOOLS="interpreter")
 
     def conversations():
         return [name for name in os.listdir(site.root) if len(name) == 64]

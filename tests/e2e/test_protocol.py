@@ -4,7 +4,7 @@ import json
 import time
 
 import sites
-from harness import check, contains, equal, in_time, test, wait_until
+from harness import check, contains, equal, in_time, test
 from mcp import API, LEGACY, META_CAPABILITIES, META_VERSION, MODERN
 
 EMPTY_CAPABILITIES = {"name": "e2e", "version": "1"}
@@ -21,32 +21,7 @@ def _initialize(client, version, headers=None):
 
 # ---- legacy ----
 
-TOOLS = [
-    "run_code",
-    "get_run",
-    "cancel_run",
-    "list_files",
-    "read_file",
-    "write_file",
-    "upload_file",
-    "install_package",
-    "list_runners",
-    "move_file",
-    "delete_file",
-    "create_upload",
-    "import_url",
-    "download_archive",
-    "upload_archive",
-    "create_sandbox",
-    "exec",
-    "get_sandbox_status",
-    "close_sandbox",
-    "reset_session",
-    "list_runs",
-    "delete_conversation",
-]
-
-@test("initialize answers every legacy revision with itself, and anything else with the latest legacy one")
+@test("initialize answers every legacy revision with itself, and anything else with the latest legacy one", core=True)
 def _():
     client = _client()
     for version in LEGACY:
@@ -58,22 +33,7 @@ def _():
         equal(_initialize(client, version).json()["result"]["protocolVersion"], LEGACY[-1], version)
 
 
-@test("initialize mints a session; DELETE ends it, then it is 404; an unknown one is 404; PUT answers 405 with Allow")
-def _():
-    client = _client()
-    session = _initialize(client, LEGACY[-1]).headers.get("Mcp-Session-Id")
-    check(session and all(0x21 <= ord(c) <= 0x7E for c in session), f"session {session!r}")
-    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    equal(client.post(ping, headers={"Mcp-Session-Id": session}).status, 200)
-    equal(client.http("DELETE", API, headers=client.headers({"Mcp-Session-Id": session})).status // 100, 2)
-    for gone in (session, "0" * 64, "../../etc/passwd", "x"):
-        equal(client.post(ping, headers={"Mcp-Session-Id": gone}).status, 404, gone)
-    answer = client.http("PUT", API, headers=client.headers())
-    equal(answer.status, 405)
-    contains(answer.headers.get("Allow", ""), "POST")
-
-
-@test("notifications and responses are accepted with 202 and an empty body (H-20)")
+@test("notifications and responses are accepted with 202 and an empty body (H-20)", core=True)
 def _():
     client = _client()
     for message in ({"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -91,19 +51,20 @@ def _():
         equal(client.result("ping", headers=headers), {})
 
 
-@test("tools/list is the same bytes a thousand times", timeout=120)
+@test("tools/list is the same bytes a hundred times, over connections of their own")
 def _():
-    client = _client()
+    # Other processes of tests make further images.
+    client = sites.with_settings(SANDBOX_IMAGES="sandcgi-runner-bash,sandcgi-runner-python,sandcgi-runner-typescript").client()
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
-    hashes = {hashlib.sha256(client.post(body).body).digest() for _ in range(1000)}
+    hashes = {hashlib.sha256(client.fresh().post(body).body).digest() for _ in range(100)}
     equal(len(hashes), 1, "different answers")
 
 
-@test("tools/list names the tools in a fixed order, with titles, schemas and honest annotations")
+@test("tools/list has titles, schemas and honest annotations")
 def _():
     client = _client()
     tools = client.result("tools/list", headers={"MCP-Protocol-Version": LEGACY[-1]})["tools"]
-    equal([tool["name"] for tool in tools], TOOLS)
+    check(len(tools) > 20, len(tools))
     for tool in tools:
         check(tool["title"] and tool["description"], f"{tool['name']} without title or description")
         equal(tool["inputSchema"]["type"], "object")
@@ -122,7 +83,7 @@ def _():
         contains(run_code["description"], library)
 
 
-@test("ids are echoed exactly: strings, zero, negative numbers, beyond 2^53 (H-20)")
+@test("ids are echoed exactly: strings, zero, negative numbers, beyond 2^53 (H-20)", core=True)
 def _():
     client = _client()
     for id_ in ("x", "", "1", "\u00e9\U0001f600", 0, -7, 2**53 + 1, 9007199254740993, "a" * 1000):
@@ -138,7 +99,7 @@ def _():
         equal((answer.status, answer.error_code()), (400, -32600), repr(id_))
 
 
-@test("batches are answered in revision 2025-03-26 and refused in the others")
+@test("batches are answered in revision 2025-03-26 and refused in the others", core=True)
 def _():
     client = _client()
     batch = [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -158,7 +119,7 @@ def _():
         equal((answer.status, answer.error_code()), (400, -32600), str(bad)[:40])
 
 
-@test("legacy errors: unknown method 200 -32601, unknown tool -32602 naming what exists, unsupported version 400")
+@test("legacy errors: unknown method 200 -32601, unknown tool -32602 naming what exists, unsupported version 400", core=True)
 def _():
     client = _client()
     answer = client.request("no/such")
@@ -173,7 +134,7 @@ def _():
 
 # ---- modern ----
 
-@test("modern discover, list and call carry resultType, serverInfo and caching hints")
+@test("modern discover, list and call carry resultType, serverInfo and caching hints", core=True)
 def _():
     client = sites.client()
     discover = client.modern("server/discover").json()["result"]
@@ -191,7 +152,7 @@ def _():
     check(called["structuredContent"]["languages"], "no languages")
 
 
-@test("modern headers are compared with the body: absent, different and badly encoded ones are -32020")
+@test("modern headers are compared with the body: absent, different and badly encoded ones are -32020", core=True)
 def _():
     client = _client()
     call = {"name": "list_runners", "arguments": {}}
@@ -211,7 +172,7 @@ def _():
     equal(client.modern("tools/call", call, {"Mcp-Name": "  list_runners\t"}).status, 200)
 
 
-@test("modern errors: version -32022 with data, missing _meta -32602, unknown method 404, unknown tool 200 -32602")
+@test("modern errors: version -32022 with data, missing _meta -32602, unknown method 404, unknown tool 200 -32602", core=True)
 def _():
     client = _client()
     answer = client.modern("tools/list", meta={META_VERSION: "2099-01-01", META_CAPABILITIES: {}},
@@ -253,7 +214,7 @@ def _():
 
 # ---- what is no valid message ----
 
-@test("not JSON is 400 -32700: half a value, trailing text, duplicate keys, bad UTF-8, NUL bytes, deep nesting")
+@test("not JSON is 400 -32700: half a value, trailing text, duplicate keys, bad UTF-8, NUL bytes, deep nesting", core=True)
 def _():
     client = _client()
     deep = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":' + b"[" * 100000 + b"]" * 100000 + b"}}"
@@ -276,7 +237,7 @@ def _():
         equal((answer.status, answer.error_code()), (400, -32600), json.dumps(message))
 
 
-@test("the wrong content type is 415, an Accept that excludes JSON 406, a foreign Origin 403")
+@test("the wrong content type is 415, an Accept that excludes JSON 406, a foreign Origin 403, a method that there is not 405", core=True)
 def _():
     site = sites.shared()
     client = site.client()
@@ -291,9 +252,12 @@ def _():
     for origin in ("https://evil.example", "null", site.base_url + ".evil.example", "http://localhost"):
         equal(client.post(ping, {"Origin": origin}).status, 403, origin)
     equal(client.post(ping, {"Origin": site.base_url}).status, 200)
+    answer = client.http("PUT", API, headers=client.headers())
+    equal(answer.status, 405)
+    contains(answer.headers.get("Allow", ""), "POST")
 
 
-@test("a body over the limit is 413 in JSON, before any worker sees it (H-11)")
+@test("a body over the limit is 413 in JSON, before any worker sees it (H-11)", core=True)
 def _():
     site = sites.shared()
     client = site.client()
@@ -306,7 +270,7 @@ def _():
     check(site.log().count("status=") - before <= 1, "a worker saw it")
 
 
-@test("no token and a wrong token are 401 with WWW-Authenticate and a JSON body")
+@test("no token and a wrong token are 401 with WWW-Authenticate and a JSON body", core=True)
 def _():
     site = sites.shared()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -318,15 +282,12 @@ def _():
     equal(site.client().with_token(None).http("POST", f"/mcp?token={site.token}", b"{}", {}).status // 100, 4)
 
 
-@test("tenants with tokens of their own do not see each other's files (H-08)")
+@test("tenants with tokens of their own do not see each other's files (H-08)", core=True)
 def _():
     site = sites.shared()
-    site.set_token("alice", "a" * 20 + "1234567890abcdef")
-    alice = site.client().with_token("a" * 20 + "1234567890abcdef")
-    default = sites.client()
+    alice, default = site.client_of("alice"), sites.client()
     alice.conversation = default.conversation
     default.upload("mine.txt", b"default's")
-    wait_until(lambda: alice.request("ping").status == 200, 5, "nginx knows the new token")
     equal(alice.run("ls -A", "bash")["stdout"], "")
     urls = {c.upload("same.txt", b"x")["file"]["url"] for c in (alice, default)}
     equal(len(urls), 2, "different directories")

@@ -12,14 +12,18 @@ import sites
 import warm
 from harness import check, contains, equal, holds_for, test, wait_until
 
-TTL = 5  # seconds, of the sites here; a look every second
+TTL = 3  # seconds, of the sites here; a look every second
 SOON = 20  # a machine that is busy looks later
-TOKEN = "b" * 48  # of another tenant
 
 
 def _short_lived(**settings):
-    site = sites.own({"SANDBOX_TTL": f"{TTL}s"} | settings)
+    site = sites.with_settings(**{"SANDBOX_TTL": f"{TTL}s"} | settings)
     return site, sites.new_conversation(site.client())
+
+
+def _bounded():
+    """Few and small files, which never expire."""
+    return sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50", SANDBOX_TTL="0")
 
 
 def _sandbox_dir(url):
@@ -38,14 +42,6 @@ def _refused(client, conversation=None):
     return client.tool_error("delete_conversation", {"conversationId": conversation or client.conversation})
 
 
-def _other_tenant(site, client):
-    """A client of another tenant, once nginx knows it."""
-    site.set_token("other", TOKEN)
-    other = client.with_token(TOKEN)
-    wait_until(lambda: other.modern("tools/list").status == 200, SOON, "the token is accepted")
-    return other
-
-
 def _state_of(site, sandbox_dir):
     """The server's own files that name the sandbox directory."""
     return [f"{folder}/{name}" for folder, _, names in os.walk(f"{site.root}/.state") for name in names if sandbox_dir in name]
@@ -55,7 +51,7 @@ def _trash(site):
     return os.listdir(f"{site.root}/.trash")
 
 
-@test("files that were not used for SANDBOX_TTL are gone, their URLs answer 404, and the next call is told once (H-18)")
+@test("files that were not used for SANDBOX_TTL are gone, their URLs answer 404, and the next call is told once (H-18)", core=True)
 def _():
     site, client = _short_lived()
     result = client.run("open('f.txt', 'w').write('x')")
@@ -75,7 +71,7 @@ def _():
 @test("an upload into an expired conversation is told, too, and other tenants hear nothing of it")
 def _():
     site, client = _short_lived()
-    other = _other_tenant(site, client)
+    other = site.client_of("other")
     url = client.upload("f.txt", b"x")["file"]["url"]
     wait_until(lambda: _is_gone(client, url), SOON, "the file is gone")
     other.conversation = client.conversation
@@ -119,8 +115,8 @@ def _():
 def _():
     site, client = _short_lived()
     url = client.upload("old.txt", b"x")["file"]["url"]
-    run = runs.begin(client, f"sleep {TTL + 5}; cat old.txt; echo new > new.txt")
-    holds_for(lambda: client.download(url).status == 200, TTL + 4, "the file is there while the program runs")
+    run = runs.begin(client, f"sleep {TTL + 3}; cat old.txt; echo new > new.txt")
+    holds_for(lambda: client.download(url).status == 200, TTL + 2, "the file is there while the program runs")
     result = wait_until(lambda: _ended(client, run), SOON, "the run ends")
     equal((result["stdout"], [f["name"] for f in result["files"]]), ("x", ["new.txt"]))
     wait_until(lambda: _is_gone(client, url), SOON, "and goes afterwards")
@@ -140,7 +136,7 @@ def _():
     site, client = _short_lived()
     url = client.upload("old.txt", b"x")["file"]["url"]
     sandbox = _sandbox(client)
-    holds_for(lambda: client.download(url).status == 200, 3 * TTL, "the file is there beside the sandbox")
+    holds_for(lambda: client.download(url).status == 200, TTL + 3, "the file is there beside the sandbox")
     equal(_in_sandbox(client, sandbox, "cat old.txt"), "x")
     contains(_refused(client), "a persistent sandbox of this conversation is still open")
     equal(_in_sandbox(client, sandbox, "cat old.txt; echo new > new.txt"), "x")
@@ -159,31 +155,29 @@ def _ended(client, run):
 
 @test("using a conversation keeps its files: a run, an upload, a reading")
 def _():
-    _, client = _short_lived(SANDBOX_TTL="8s")
+    _, client = _short_lived(SANDBOX_TTL="6s")
     url = client.upload("f.txt", b"x")["file"]["url"]
     uri = f"sandbox://{client.conversation}/f.txt"
-    end = time.monotonic() + 20
+    end = time.monotonic() + 13
     uses = [lambda: client.run("pass"), lambda: client.upload("other", b""),
             lambda: client.request("resources/read", {"uri": uri})]
     while time.monotonic() < end:
         uses[0]()
         uses.append(uses.pop(0))
         equal(client.download(url).status, 200, "while it is used")
-        time.sleep(2)
+        time.sleep(1)
 
 
 @test("without SANDBOX_TTL nothing expires and no result says so")
 def _():
-    site = sites.own({"SANDBOX_TTL": "0"})
-    client = sites.new_conversation(site.client())
+    client = sites.new_conversation(_bounded().client())
     check("filesExpireAt" not in client.run("pass"), "a run")
     check("filesExpireAt" not in client.upload("f", b""), "an upload")
 
 
-@test("delete_conversation: files, links and kept results are gone, and the name begins anew")
+@test("delete_conversation: files, links and kept results are gone, and the name begins anew", core=True)
 def _():
-    site = sites.own()
-    client = sites.new_conversation(site.client())
+    site, client = sites.shared(), sites.client()
     result = client.run("import os\nos.makedirs('a/b')\nopen('a/b/f.txt', 'w').write('x' * 10000)\nopen('g', 'w')")
     kept = runs.begin(client, "echo kept")
     wait_until(lambda: _ended(client, kept), SOON, "the run ends")
@@ -227,7 +221,7 @@ def _():
 
 @test("the warm container of a deleted conversation serves no run: the next run's files are real")
 def _():
-    site = warm.site("python=1")
+    site = warm.shared()
     client = warm.new_client(site)
     client.run("open('old.txt', 'w').write('old')")
     warm.wait_next(site, client, "python")
@@ -237,12 +231,11 @@ def _():
     equal(client.download(result["files"][0]["url"]).body, b"new")
 
 
-@test("other tenants' conversations can be neither deleted nor detected")
+@test("other tenants' conversations can be neither deleted nor detected", core=True)
 def _():
-    site = sites.own()
-    client = sites.new_conversation(site.client())
+    site, client = sites.shared(), sites.client()
     url = client.upload("f.txt", b"x")["file"]["url"]
-    other = _other_tenant(site, client)
+    other = site.client_of("other")
     foreign = _refused(other, client.conversation)
     equal(foreign, _refused(other, "never existed"))
     equal(client.download(url).status, 200)
@@ -271,9 +264,8 @@ os.chmod('.', 0)
 
 @test("a tree that a program made hard to delete is deleted, and nothing beside it", timeout=90)
 def _():
-    site = sites.own()
-    client = sites.new_conversation(site.client())
-    witness = sites.new_conversation(site.client()).upload("w.txt", b"witness")["file"]["url"]
+    site, client = sites.shared(), sites.client()
+    witness = sites.client().upload("w.txt", b"witness")["file"]["url"]
     equal(client.run(HOSTILE)["status"], "ok")
     done = _delete(client)
     check(done["files"] > 3000 and done["bytes"] < 100 << 20, f"a hole takes nothing: {done}")
@@ -291,22 +283,7 @@ def _():
     wait_until(lambda: not _trash(site), SOON, "the trash is emptied")
 
 
-@test("above SANDBOX_TOTAL_MAX the conversations used longest ago are pruned")
-def _():
-    site = sites.own({"SANDBOX_TOTAL_MAX": "5m"})
-    clients = [sites.new_conversation(site.client()) for _ in range(3)]
-    urls = []
-    for client in clients:
-        urls.append(client.run("open('f.bin', 'wb').write(bytes(range(256)) * 8192)")["files"][0]["url"])
-        time.sleep(1.1)  # last uses are known in seconds
-    site.stop()  # a look is taken at each start
-    site.start()
-    sandbox_dirs = [_sandbox_dir(url) for url in urls]
-    wait_until(lambda: sandbox_dirs[0] not in os.listdir(site.root), SOON, "the oldest goes")
-    check(all(sandbox_dir in os.listdir(site.root) for sandbox_dir in sandbox_dirs[1:]), "the others stay")
-
-
-@test("above SANDBOX_TOTAL_MAX a conversation with a persistent sandbox is kept, and the next in line is pruned instead")
+@test("above SANDBOX_TOTAL_MAX conversations are pruned, those used longest ago first; one with a persistent sandbox is kept, and the next in line is pruned instead")
 def _():
     site = sites.own({"SANDBOX_TOTAL_MAX": "5m"})
     clients = [sites.new_conversation(site.client()) for _ in range(3)]
@@ -322,10 +299,9 @@ def _():
     equal(_in_sandbox(clients[0], sandbox, "stat -c %s f.bin"), f"{256 * 8192}\n")
 
 
-@test("a run that ends above SANDBOX_QUOTA is told so, and what was too much is removed: the next run and upload work (H-58)")
+@test("a run that ends above SANDBOX_QUOTA is told so, and what was too much is removed: the next run and upload work (H-58)", core=True)
 def _():
-    site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
-    client = sites.new_conversation(site.client())
+    client = sites.new_conversation(_bounded().client())
     whole = client.run_whole("open('small', 'w').write('x'); open('big', 'wb').write(bytes(range(256)) * 12000); print(1)")
     result = whole["structuredContent"]
     equal((result["status"], result["stdout"], [file["name"] for file in result["files"]]), ("disk_limit", "1\n", ["small"]))
@@ -356,8 +332,7 @@ def _():
 
 @test("an upload that would pass SANDBOX_QUOTA is refused, and a sparse file takes no room")
 def _():
-    site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
-    client = sites.new_conversation(site.client())
+    client = sites.new_conversation(_bounded().client())
     check("notices" not in client.run("open('sparse', 'wb').truncate(1 << 29)"), "a sparse file")
     client.upload("one", b"x" * 1200000)
     text = client.tool_error("upload_file", {"conversationId": client.conversation, "filename": "two",
@@ -368,8 +343,7 @@ def _():
 
 @test("more than SANDBOX_FILES files and folders are removed")
 def _():
-    site = sites.with_settings(SANDBOX_QUOTA="2m", SANDBOX_FILES="50")
-    client = sites.new_conversation(site.client())
+    client = sites.new_conversation(_bounded().client())
     result = client.run("for n in range(60): open(f'f{n}', 'w').close()")
     equal(result["status"], "disk_limit")
     contains(result["notices"][0], "SANDBOX_FILES")
@@ -387,7 +361,7 @@ def _():
 
 @test("where the disk has less than SANDBOX_DISK_RESERVE left, nothing is begun that could fill it")
 def _():
-    site = sites.own({"SANDBOX_DISK_RESERVE": "1000000g"})
+    site = sites.with_settings(SANDBOX_DISK_RESERVE="1000000g")
     client = sites.new_conversation(site.client())
     contains(client.run_error("pass"), "SANDBOX_DISK_RESERVE")
     contains(client.tool_error("upload_file", {"conversationId": client.conversation, "filename": "f", "content": ""}),

@@ -12,7 +12,7 @@ import runs
 import schema
 import sites
 from harness import Failed, Skip, check, contains, equal, test, wait_until
-from mcp import ToolError, timed
+from mcp import timed
 
 # What is said of a server that is not there, or ended meanwhile.
 AWAY = ("supervisor ended; try again", "no process listens there", "502", "503")
@@ -25,13 +25,6 @@ def _site():
 
 def _client(site=None):
     return sites.new_conversation((site or _site()).client(), "stay")
-
-
-def _other(site):
-    """A client of another tenant."""
-    token = secrets.token_hex(24)
-    site.set_token("neighbour", token)
-    return sites.new_conversation(site.client().with_token(token), "stay")
 
 
 def _create(client, language="bash", **more):
@@ -98,7 +91,7 @@ def _in_background(function):
 
 # ---- commands ----
 
-@test("a persistent sandbox runs commands one after the other, stops at the first failure and lists the files they made")
+@test("a persistent sandbox runs commands one after the other, stops at the first failure and lists the files they made", core=True)
 def _():
     client = _client()
     made = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})
@@ -132,7 +125,7 @@ def _():
     _close(client, sandbox)
 
 
-@test("a process in the background and files outside /data live on between calls, and /data is run_code's own")
+@test("a process in the background and files outside /data live on between calls, and /data is run_code's own", core=True)
 def _():
     client = _client()
     client.upload("given.txt", b"from outside\n")
@@ -150,7 +143,7 @@ def _():
 def _():
     client = _client()
     sandbox = _create(client)
-    result = _exec(client, sandbox, "echo begun; sleep 60", timeout=2)
+    result = _exec(client, sandbox, "echo begun; sleep 60", timeout=1)
     equal((result["results"][0]["status"], result["results"][0]["stdout"]), ("timeout", "begun\n"))
     result = _exec(client, sandbox, "head -c 1000000 /dev/zero | tr '\\0' x")
     cut = result["results"][0]["truncation"]["stdout"]
@@ -208,7 +201,7 @@ def _():
     equal(runs.look(client, run_id, sinceByte=6)["newOutput"], "done\n")
     equal(runs.cancel(client, run_id)["status"], "ok", "one that is over stays as it is")
     equal({row["runId"]: row["status"] for row in runs.listed(client)}[run_id], "ok")
-    contains(_other(_site()).tool_error("get_run", {"runId": run_id}), "no such run")
+    contains(_site().client_of("neighbour").tool_error("get_run", {"runId": run_id}), "no such run")
     _close(client, sandbox)
     equal(runs.look(client, run_id)["status"], "ok", "the result outlives the sandbox")
 
@@ -231,8 +224,10 @@ def _():
 @test("a session's program outlives its call's wait, and keeps the variables", timeout=120)
 def _():
     client = _client()
-    first = client.run("import time\nprint('begun', flush=True)\ntime.sleep(3)\nx = 7\nprint('done')", session=True, waitMs=1500, timeout=60)
+    code = "import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.1)\nx = 7\nprint('done')"
+    first = client.run(code, session=True, waitMs=100, timeout=60)
     equal(first["status"], "running")
+    client.upload("go", b"")
     end = _ended(client, first["runId"])
     equal((end["status"], end["output"], end["sessionStarted"]), ("ok", "begun\ndone\n", True))
     second = client.run("print(x)", session=True, background=True)
@@ -276,14 +271,14 @@ def _():
 
 # ---- whose ----
 
-@test("another tenant cannot use, see, read or close it, and gets the answer of an id that never existed (H-33, H-42)")
+@test("another tenant cannot use, see, read or close it, and gets the answer of an id that never existed (H-33, H-42)", core=True)
 def _():
     site = _site()
-    client, other = _client(site), _other(site)
+    client, other = _client(site), site.client_of("neighbour")
     sandbox = _create(client)
     _out(client, sandbox, "echo secret")
     unknown = "sbx_" + secrets.token_hex(12)
-    foreign = [one["Id"] for one in site.all_containers()][0]
+    foreign = _container(site, sandbox)
     for tool, more in (("exec", {"command": "id"}), ("get_sandbox_status", {}), ("close_sandbox", {})):
         answers = {other.tool_error(tool, {"sandboxId": name} | more) for name in (sandbox, unknown, foreign, "nonsense", "../../etc/passwd")}
         equal(len(answers), 1, f"answers of {tool}")
@@ -315,8 +310,8 @@ def _():
 
 @test("a tenant has its most, and the server too (H-30)")
 def _():
-    site = sites.own({"SANDBOX_PERSISTENT_MAX": "2", "SANDBOX_PERSISTENT_SERVER": "3"})
-    client, other = _client(site), _other(site)
+    site = sites.with_settings(SANDBOX_PERSISTENT_MAX="2", SANDBOX_PERSISTENT_SERVER="3")
+    client, other = _client(site), site.client_of("neighbour")
     sandboxes = [_create(client), _create(client)]
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}), "SANDBOX_PERSISTENT_MAX")
     theirs = _create(other)
@@ -346,12 +341,12 @@ def _():
 
 # ---- their ends ----
 
-@test("a closed one says so to its owner in every call; closing it again changes nothing")
+@test("a closed one says so to its owner in every call; closing it again changes nothing", core=True)
 def _():
     client = _client()
     sandbox = _create(client)
     thread, answers = _in_background(lambda: client.fresh().tool("exec", {"sandboxId": sandbox, "command": "sleep 300", "timeoutMs": 200000}))
-    time.sleep(1)
+    wait_until(lambda: runs.listed(client, conversationId=client.conversation), 15, "it runs")
     equal(_close(client, sandbox)["status"], "closed")
     thread.join(15)
     contains(str(answers), "closed")
@@ -362,22 +357,22 @@ def _():
 
 @test("unused it is frozen, the next call wakes it, and unused for longer it expires")
 def _():
-    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="3s", SANDBOX_PERSISTENT_IDLE="20s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="2s", SANDBOX_PERSISTENT_IDLE="20s")
     client = _client(site)
-    sandbox = _create(client, idleTimeoutMs=10000)
+    sandbox = _create(client, idleTimeoutMs=6000)
     _out(client, sandbox, "(while :; do echo x >> /tmp/beat; sleep 0.1; done) >/dev/null 2>&1 & true")
     _wait_status(client, sandbox, "paused")
     equal(engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["State"]["Paused"], True)
     equal(_out(client, sandbox, "echo awake"), "awake\n")
     equal(_status(client, sandbox), "running")
     _wait_status(client, sandbox, "expired")
-    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "expired (it was unused for 10 seconds)")
+    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "id"}), "expired (it was unused for 6 seconds)")
     _gone(site, sandbox, 10)
 
 
 @test("its whole time ends it even while a command runs")
 def _():
-    site = sites.with_settings(SANDBOX_PERSISTENT_TOTAL="4s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_TOTAL="3s")
     client = _client(site)
     sandbox = _create(client)
     contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "sleep 60", "timeoutMs": 50000}), "expired")
@@ -387,7 +382,7 @@ def _():
 
 @test("a container that is removed by hand is lost, paused or not, and the next call says so")
 def _():
-    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="1s")
+    site = sites.with_settings(SANDBOX_PERSISTENT_PAUSE="2s", SANDBOX_PERSISTENT_IDLE="20s")
     client = _client(site)
     for paused in (False, True):
         sandbox = _create(client)
@@ -401,8 +396,7 @@ def _():
 
 @test("when its supervisor is killed its container ends, and its owner is told that it is lost")
 def _():
-    site = sites.own()
-    client = _client(site)
+    site, client = _site(), _client()
     sandbox = _create(client)
     _out(client, sandbox, "(sleep 300 &) ; true")
     os.kill(_keeper(site, sandbox), signal.SIGKILL)
@@ -426,7 +420,7 @@ def _again(client, call):
     return wait_until(ask, 30, "the next main process answers", pause=0.02)
 
 
-@test("it outlives the broker's main process, whose successor knows it from the first call on", timeout=90)
+@test("it outlives the broker's main process, whose successor knows it from the first call on", core=True, timeout=90)
 def _():
     site = sites.own({"SANDBOX_PERSISTENT_MAX": "2"})
     client = _client(site)
@@ -467,7 +461,7 @@ def _():
     _gone(site, sandbox, 10)
 
 
-@test("when the engine is killed it is lost, and nothing of it is left when the engine is back", timeout=150)
+@test("when the engine is killed it is lost, and nothing of it is left when the engine is back", alone="kills the engine", timeout=150)
 def _():
     if not engine.is_ours():
         raise Skip("the engine is not the tests' own")
@@ -484,7 +478,7 @@ def _():
     _gone(site, sandbox, 60)
 
 
-@test("a server that stops leaves no sandbox behind, paused or not")
+@test("a server that stops leaves no sandbox behind, paused or not", core=True)
 def _():
     site = sites.own({"SANDBOX_PERSISTENT_PAUSE": "2s"})
     client = _client(site)
@@ -516,7 +510,7 @@ def _cell(client, code, language="python", **more):
     return client.run(code, language, session=True, **more)
 
 
-@test("a session keeps variables, functions and imports between calls, and forgets them when it is reset", timeout=120)
+@test("a session keeps variables, functions and imports between calls, and forgets them when it is reset", core=True, timeout=120)
 def _():
     client = _client()
     first = _cell(client, "import math\nx = 40\ndef f(n):\n    return n + 2\nprint('one')")
@@ -590,7 +584,7 @@ def _():
 
 @test("a session that expired, was killed or ended with the server is reported at the next start", timeout=180)
 def _():
-    site = sites.own({"SANDBOX_PERSISTENT_IDLE": "6s"})
+    site = sites.own({"SANDBOX_PERSISTENT_IDLE": "4s"})
     client = _client(site)
 
     def kill(sandbox):
@@ -600,7 +594,7 @@ def _():
         site.stop()
         site.start()
         client.close()
-    for end, why in ((lambda sandbox: None, "it was unused for 6 seconds"), (kill, "the process that looked after it died"),
+    for end, why in ((lambda sandbox: None, "it was unused for 4 seconds"), (kill, "the process that looked after it died"),
                      (restart, "the server was stopped")):
         sandbox = _cell(client, "x = 1")["sandboxId"]
         end(sandbox)

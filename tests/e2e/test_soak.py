@@ -115,10 +115,10 @@ def _settle(site):
 
 
 @test(f"{RUNS} runs of all kinds: memory, descriptors, containers, mounts, cgroups and directories do not grow",
-      timeout=240 + (RUNS + FIRST) * 3)
+      alone="counts the mounts and cgroups of the whole engine", timeout=240 + (RUNS + FIRST) * 3)
 def _():
     site = sites.own({"SANDBOX_WARM": warm.POOL, "SANDBOX_WARM_IDLE": "2s", "SANDBOX_REUSE": "conversation",
-                      "SANDBOX_MEMORY": "192m", "SANDBOX_RESULT_TTL": "60s", "SANDBOX_BACKGROUND_MAX": "50",
+                      "SANDBOX_MEMORY": "192m", "SANDBOX_RESULT_TTL": "20s", "SANDBOX_BACKGROUND_MAX": "50",
                       "SANDCGI_LOG_LEVEL": "info"}, environment=SMALL_QUARANTINE)
     load = Load(site)
     load.run(FIRST, 0)

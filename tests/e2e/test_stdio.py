@@ -98,7 +98,7 @@ def _output(answer):
 
 @test("stdio: in the middle of a long call all else is answered, and cancel_run reaches it", timeout=90)
 def _():
-    site = sites.own()
+    site = sites.with_settings()
     client = Client(site)
     client.handshake()
     client.send({"id": 1} | _long_run())
@@ -116,7 +116,7 @@ def _():
     equal(client.answer(1)["result"]["structuredContent"]["status"], "cancelled")
 
 
-@test("stdio: calls run side by side: each of two waits for the other", timeout=90)
+@test("stdio: calls run side by side: each of two waits for the other", core=True, timeout=90)
 def _():
     for meta in (None, META):
         client = Client(sites.shared())
@@ -140,7 +140,7 @@ def _():
 
 @test("stdio: initialize and the first call may come in one write; an id serves one request at a time", timeout=90)
 def _():
-    client = Client(sites.own())
+    client = Client(sites.shared())
     client.revision = "2025-11-25"
     client.send({"id": "init", "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {},
                                                                   "clientInfo": {"name": "e2e", "version": "1"}}},
@@ -162,9 +162,9 @@ def _cancel_under_way(site, client, meta):
     check(not client.has_answer(1) and not client.has_answer(2), f"a cancelled request was answered: {client.messages}")
 
 
-@test("stdio: notifications/cancelled ends a call's program at once, in both eras", timeout=120)
+@test("stdio: notifications/cancelled ends a call's program at once, in both eras", core=True, timeout=120)
 def _():
-    site = sites.own()
+    site = sites.with_settings()
     client = Client(site)
     client.handshake()
     _cancel_under_way(site, client, None)
@@ -173,9 +173,9 @@ def _():
 
 @test("stdio: progress comes while the call runs, the answer after it")
 def _():
-    client = Client(sites.own())
+    client = Client(sites.shared())
     client.handshake()
-    client.send({"id": 5} | _run("sleep 3; echo done", meta={"progressToken": "tok"}))
+    client.send({"id": 5} | _run("sleep 1.5; echo done", meta={"progressToken": "tok"}))
     client.answer(5)
     told = [m["params"] for m in client.messages if m.get("method") == "notifications/progress"]
     check(told and all(p["progressToken"] == "tok" for p in told), f"progress: {told}")
@@ -185,7 +185,7 @@ def _():
 
 @test("stdio: subscriptions of both eras hear of a file that a run writes")
 def _():
-    site = sites.own()
+    site = sites.shared()
     for meta in (None, META):
         client = Client(site)
         uri = "sandbox://news/a.txt"
@@ -213,7 +213,7 @@ def _():
 
 @test("stdio: a question to the user is answered while the call waits, and other messages do not wait for it")
 def _():
-    client = Client(sites.own({"SANDBOX_NETWORK": "lan", "SANDBOX_NETWORK_ASK": "true"}))
+    client = Client(sites.with_settings(SANDBOX_NETWORK="lan", SANDBOX_NETWORK_ASK="true"))
     client.handshake(capabilities={"elicitation": {}})
     client.send({"id": 1} | _run("echo online", network=True))
     question = client.wait(lambda m: m.get("method") == "elicitation/create", 20, "the question")
@@ -226,7 +226,7 @@ def _():
 
 @test("stdio: nothing is lost when input ends before the answers are out; work without a reader is given up")
 def _():
-    site = sites.own()
+    site = sites.shared()
     text = "".join(json.dumps({"jsonrpc": "2.0", "id": n} | _run(f"sleep 1; echo {n}")) + "\n" for n in (1, 2))
     done = subprocess.run([site.binary, "stdio", "--config", site.config], input=text, capture_output=True, text=True, check=False, timeout=60,
                           env=sites.clean_environment() | sites.SANITIZER_ENV | sites.OF_PROGRAMS)

@@ -63,7 +63,7 @@ def _objects(store):
     return sorted(f"{os.path.basename(folder)}/{name}" for folder, _, names in os.walk(store) for name in names if name != "sandcgi-store")
 
 
-@test("machine and disk lost: what a run, an upload and file tools changed is back on a new machine, URLs too", timeout=120)
+@test("machine and disk lost: what a run, an upload and file tools changed is back on a new machine, URLs too", core=True, timeout=120)
 def _():
     site = sites.own({"SANDBOX_STORE": _folder()})
     client = sites.new_conversation(site.client())

@@ -20,11 +20,6 @@ META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextproto
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
-def _site(settings=None, start=True):
-    """A server with a hub."""
-    return sites.own(settings, start)
-
-
 def _publish(site, **event):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.sendto(json.dumps(event).encode(), f"{site.folder}/run/events.sock")
@@ -81,9 +76,9 @@ def _session(client, version=LATEST):
     return session
 
 
-@test("a session's GET stream hears of changes, there is one at a time, and it ends with the session")
+@test("a session's GET stream hears of changes, there is one at a time, and it ends with the session", core=True)
 def _():
-    site = _site()
+    site = sites.shared()
     client = site.plain_client()
     session = _session(client)
     stream = _get(client, session)
@@ -109,9 +104,9 @@ def _():
     check(400 <= _get(client).status < 500, "GET without a session")
 
 
-@test("subscriptions/listen acknowledges, tags what it sends, and is closed by its client")
+@test("subscriptions/listen acknowledges, tags what it sends, and is closed by its client", core=True)
 def _():
-    site = _site()
+    site = sites.shared()
     client = site.client()
     stream = _listen(client, 7, {"toolsListChanged": True, "resourceSubscriptions": ["sandbox://c/a.txt"]})
     equal(stream.status, 200)
@@ -125,19 +120,15 @@ def _():
     second = stream.message()
     equal((second["method"], second["params"]["uri"]), ("notifications/resources/updated", "sandbox://c/a.txt"))
     equal(second["params"]["_meta"], {SUBSCRIPTION: 7})
-    hub = _hub(site)
+    hub = site.hub_process()
     before = len(procs.open_files(hub))
     stream.close()
     wait_until(lambda: len(procs.open_files(hub)) < before, 5, "the hub lets go of a stream that its client left")
 
 
-def _hub(site):
-    return site.hub_process()
-
-
 @test("a body that is no listen does not get into the hub, whatever Mcp-Method says")
 def _():
-    client = _site().client()
+    client = sites.shared().client()
     headers = {"Mcp-Method": "subscriptions/listen"}
     call = {"jsonrpc": "2.0", "id": "x", "method": "tools/list"}
     for body in (call, call | {"params": {"_meta": META}}):
@@ -150,7 +141,7 @@ def _():
 
 @test("streams over SANDCGI_MAX_STREAMS are refused with 429 and a JSON-RPC error that names the request")
 def _():
-    client = _site({"SANDCGI_MAX_STREAMS": "3"}).client()
+    client = sites.with_settings(SANDCGI_MAX_STREAMS="3").client()
     streams = [_listen(client, n) for n in range(3)]
     equal([stream.status for stream in streams], [200] * 3)
     refused = _listen(client, "over")
@@ -164,7 +155,7 @@ def _():
 
 @test("an open stream shows every 15 seconds that it is there")
 def _():
-    client = _site().client()
+    client = sites.shared().client()
     began = time.monotonic()
     stream = _listen(client, notifications={"resourcesListChanged": True})
     stream.message()
@@ -174,24 +165,27 @@ def _():
     in_time(began, 17, "a comment")
 
 
-@test("when the server stops, every listen gets its response and every stream ends")
+@test("when the server stops, every listen gets its response and every stream ends", core=True)
 def _():
-    site = _site()
+    site = sites.own()
     client = site.client()
     listen, get = _listen(client, "L"), _get(client, _session(client))
     equal((listen.status, get.status), (200, 200))
     listen.message()
-    os.kill(_hub(site), signal.SIGTERM)
+    os.kill(site.hub_process(), signal.SIGTERM)
     last = listen.message()
     equal((last["id"], last["result"]["resultType"]), ("L", "complete"))
     equal((listen.message(), get.message()), (None, None))
-    wait_until(lambda: _hub(site), 10, "another hub")
+    wait_until(lambda: site.hub_process(), 10, "another hub")
     wait_until(lambda: _listen(client).status == 200, 10, "streams again")
+
+
+MANY = {"SANDCGI_MAX_STREAMS": "700", "SANDCGI_WORKERS": "1"}
 
 
 @test("streams do not use up workers")
 def _():
-    client = _site({"SANDCGI_WORKERS": "1"}).client()
+    client = sites.with_settings(**MANY).client()
     streams = [_listen(client, n) for n in range(20)]
     equal([stream.status for stream in streams], [200] * 20)
     equal(client.result("ping"), {})
@@ -199,7 +193,7 @@ def _():
 
 @test("one event reaches hundreds of streams at once", timeout=120)
 def _():
-    site = _site({"SANDCGI_MAX_STREAMS": "700"})
+    site = sites.with_settings(**MANY)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]), resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
                        "params": {"notifications": {"toolsListChanged": True}, "_meta": META}}).encode()
@@ -227,9 +221,8 @@ def _():
 
 @test("only allowed hosts and pages may call, and pages can read what they are told")
 def _():
-    site = _site({"SANDCGI_ALLOWED_ORIGINS": "https://page.test"}, start=False)
-    site.nginx_values |= {"ORIGINS": "https://page.test"}
-    client = site.start().client()
+    site = sites.with_settings(SANDCGI_ALLOWED_ORIGINS="https://page.test", nginx={"ORIGINS": "https://page.test"})
+    client = site.client()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     answer = client.post(ping, {"Origin": "https://page.test"})
     equal((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, "https://page.test"))
@@ -253,18 +246,18 @@ def _():
 
 @test("a hub that is killed is replaced; HUP replaces it as well, and ends its streams in order")
 def _():
-    site = _site()
+    site = sites.own()
     client = site.client()
     stream = _listen(client)
     stream.message()
-    first = _hub(site)
+    first = site.hub_process()
     os.kill(first, signal.SIGKILL)
-    second = wait_until(lambda: _hub(site) not in (None, first) and _hub(site), 10, "another hub")
+    second = wait_until(lambda: site.hub_process() not in (None, first) and site.hub_process(), 10, "another hub")
     listen = wait_until(lambda: (s := _listen(client, "L", {"resourcesListChanged": True})).status == 200 and s, 10, "streams again")
     equal(listen.message()["method"], "notifications/subscriptions/acknowledged")
     site.reload()
     equal(listen.message()["id"], "L", "the response to the listen")
-    wait_until(lambda: _hub(site) not in (None, second), 10, "a hub with the new settings")
+    wait_until(lambda: site.hub_process() not in (None, second), 10, "a hub with the new settings")
     stream = wait_until(lambda: (s := _listen(client, "M", {"resourcesListChanged": True})).status == 200 and s, 10, "streams after HUP")
     stream.message()
     _publish(site, kind="resources", tenant="default")
@@ -273,7 +266,7 @@ def _():
 
 @test("a burst of events reaches a stream whole and in order")
 def _():
-    site = _site()
+    site = sites.shared()
     uris = [f"sandbox://burst/{n}" for n in range(200)]
     stream = _listen(site.client(), "B", {"resourceSubscriptions": uris})
     stream.message()

@@ -14,7 +14,7 @@ from mcp import ToolError
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 
 
-@test("a program that works: every field of the result")
+@test("a program that works: every field of the result", core=True)
 def _():
     client = sites.client()
     whole = client.run_whole("import sys\nprint('out')\nprint('err', file=sys.stderr)\nopen('f.txt', 'w').write('12345')")
@@ -39,7 +39,7 @@ def _():
     equal([(link["uri"], link["name"]) for link in links], [(file["url"], "f.txt")])
 
 
-@test("a program that fails is a successful call: exit code, both streams, files")
+@test("a program that fails is a successful call: exit code, both streams, files", core=True)
 def _():
     client = sites.client()
     whole = client.run_whole("open('half', 'w').write('x')\nraise ValueError('on purpose')")
@@ -53,12 +53,12 @@ def _():
 @test("H-26: exit codes that look like signals or timeouts stay exit codes")
 def _():
     client = sites.client()
-    for code in (1, 2, 124, 125, 126, 127, 130, 137, 139, 143, 255):
+    for code in (1, 124, 127, 137, 139, 143, 255):
         result = client.run(f"exit {code}", "bash")
         equal((result["status"], result["exitCode"], result["signal"]), ("error", code, None), str(code))
 
 
-@test("a program that a signal ends: killed, the signal, no exit code")
+@test("a program that a signal ends: killed, the signal, no exit code", core=True)
 def _():
     client = sites.client()
     for number in (9, 11, 15, 6):
@@ -67,7 +67,7 @@ def _():
               (False, "killed", None, number))
 
 
-@test("a program over its time: timeout, at the promised moment, with output and files so far (H-17)")
+@test("a program over its time: timeout, at the promised moment, with output and files so far (H-17)", core=True)
 def _():
     client = sites.client()
     start = time.monotonic()
@@ -80,7 +80,7 @@ def _():
     check(1900 <= result["durationMs"] <= 5000 * PATIENCE, f"durationMs {result['durationMs']}")
 
 
-@test("a program over its memory: out_of_memory")
+@test("a program over its memory: out_of_memory", core=True)
 def _():
     client = sites.client()
     result = client.run("print('start', flush=True)\na = []\nwhile True: a.append(bytearray(1 << 20))")
@@ -90,9 +90,12 @@ def _():
     equal(client.run("print('next')")["stdout"], "next\n")
 
 
-@test("a program that prints too much: output_limit, head and tail kept")
+LIMITS = {"SANDBOX_OUTPUT_MAX": "4m", "SANDBOX_OUTPUT_KEEP": "8k", "SANDBOX_FSIZE": "1024g"}
+
+
+@test("a program that prints too much: output_limit, head and tail kept", core=True)
 def _():
-    site = sites.own({"SANDBOX_OUTPUT_MAX": "4m", "SANDBOX_OUTPUT_KEEP": "8k"})
+    site = sites.with_settings(**LIMITS)
     client = sites.new_conversation(site.client())
     result = client.run("echo first; yes", "bash", timeout=30)
     equal((result["success"], result["status"]), (False, "output_limit"))
@@ -125,7 +128,7 @@ def _():
 
 @test("output holds both streams in the order of arrival")
 def _():
-    result = sites.client().run("for i in 1 2 3; do echo o$i; sleep 0.4; echo e$i >&2; sleep 0.4; done", "bash")
+    result = sites.client().run("for i in 1 2 3; do echo o$i; sleep 0.15; echo e$i >&2; sleep 0.15; done", "bash")
     equal(result["output"], "o1\ne1\no2\ne2\no3\ne3\n")
     equal((result["stdout"], result["stderr"]), ("o1\no2\no3\n", "e1\ne2\ne3\n"))
 
@@ -148,7 +151,7 @@ def _():
     contains(result["stdout"], '{"exitCode":99}')
 
 
-@test("stdin, args and the environment reach the program as they are")
+@test("stdin, args and the environment reach the program as they are", core=True)
 def _():
     client = sites.client()
     code = "import json, os, sys\nprint(json.dumps([sys.stdin.read(), sys.argv[1:], os.environ['X_1'], os.environ['EMPTY']]))"
@@ -169,7 +172,7 @@ def _():
     equal(client.run("x = '" + "a" * 500000 + "'\nprint(len(x))")["stdout"], "500000\n")
 
 
-@test("files: created, modified and deleted ones are told, recursively; untouched ones are not")
+@test("files: created, modified and deleted ones are told, recursively; untouched ones are not", core=True)
 def _():
     client = sites.client()
     client.run("mkdir -p sub/deep; echo 1 >keep; echo 1 >sub/change; echo 1 >sub/deep/gone; echo 1 >same-size", "bash")
@@ -184,7 +187,7 @@ def _():
     equal(client.run("true", "bash")["files"], [])
 
 
-@test("files stay with the conversation, nothing else does")
+@test("files stay with the conversation, nothing else does", core=True)
 def _():
     client = sites.client()
     client.run("echo kept >f; echo lost >/tmp/f; sleep 300 &", "bash")
@@ -216,7 +219,7 @@ for name in (b'new\nline', b'tab\t', b'quo"te', b'inv\xff\xfe', b'-dash', b'\xe2
 
 @test("a sparse terabyte is a size, not an allocation (H-23); thousands of files are counted", timeout=90)
 def _():
-    site = sites.own({"SANDBOX_FSIZE": "1024g"})
+    site = sites.with_settings(**LIMITS)
     client = sites.new_conversation(site.client())
     result = client.run("truncate -s 1T huge 2>/dev/null || truncate -s 900G huge; ls -l huge; mkdir many; "
                         "for i in $(seq 3000); do echo >many/$i; done", "bash")
@@ -226,7 +229,7 @@ def _():
     client.run("rm -rf huge many", "bash")
 
 
-@test("pictures come back as image content, larger or further ones as links only (H-71)")
+@test("pictures come back as image content, larger or further ones as links only (H-71)", core=True)
 def _():
     client = sites.client()
     client.upload("one.png", PNG)
@@ -257,11 +260,13 @@ open("fake.png", "w").write("no picture")
 @test("clients of older revisions get no content type that they do not know")
 def _():
     client = sites.client()
-    arguments = {"conversationId": client.conversation, "language": "bash", "code": "echo x >made.txt"}
+    code = f"echo x >made.txt; base64 -d <<<{base64.b64encode(PNG).decode()} >made.png"
+    arguments = {"conversationId": client.conversation, "language": "bash", "code": code}
     for version, link, structured in (("2024-11-05", False, False), ("2025-03-26", False, False),
                                       ("2025-06-18", True, True), ("2025-11-25", True, True)):
         result = client.tool("run_code", arguments, {"MCP-Protocol-Version": version})
         kinds = {block["type"] for block in result["content"]}
+        check("image" in kinds, kinds)
         equal("resource_link" in kinds, link, version)
         if structured:
             check("structuredContent" in result, version)
@@ -277,18 +282,18 @@ def _():
     names = [library["name"] for library in runners["python"]["libraries"]]
     for name in ("numpy", "pandas", "scipy", "matplotlib", "seaborn", "requests", "psycopg2", "openpyxl", "reportlab"):
         check(name in names, f"{name} is not advertised")
-    result = client.run("".join(f"import {name}\n" for name in names) + "print('all')", timeout=120)
+    result = client.run("".join(f"import {name}\n" for name in names) + "print('all')", timeout=120, waitMs=300000)
     equal((result["status"], result["stdout"]), ("ok", "all\n"), result["stderr"][-300:])
     client.upload("sales.csv", b"month,sales\nJan,10\nFeb,14\n")
     result = client.run("import pandas as pd\nfrom reportlab.pdfgen import canvas\nt = pd.read_csv('sales.csv')\nprint(t.describe())\n"
-                        "t.to_excel('t.xlsx')\nc = canvas.Canvas('t.pdf'); c.drawString(9, 9, 'x'); c.save()", timeout=120)
+                        "t.to_excel('t.xlsx')\nc = canvas.Canvas('t.pdf'); c.drawString(9, 9, 'x'); c.save()", timeout=120, waitMs=300000)
     contains(result["stdout"], "mean")
     types = {f["name"]: f["mimeType"] for f in result["files"]}
     contains(types["t.xlsx"], "spreadsheetml")
     equal(types["t.pdf"], "application/pdf")
 
 
-@test("TypeScript: csv-parser, papaparse, pg and postgres import from a script; types are no obstacle", timeout=120)
+@test("TypeScript: csv-parser, papaparse, pg and postgres import from a script; types are no obstacle", core=True, timeout=120)
 def _():
     client = sites.client()
     client.upload("sales.csv", b"month,sales\nJan,10\nFeb,14\n")
@@ -334,7 +339,7 @@ def _():
     equal(result["fileBaseUrl"], url)
 
 
-@test("network is off unless asked for: only lo, no name is resolved; on: an interface more (H-13, H-48, H-56)")
+@test("network is off unless asked for: only lo, no name is resolved; on: an interface more (H-13, H-48, H-56)", core=True)
 def _():
     client = sites.client()
     code = "import os\nprint(sorted(os.listdir('/sys/class/net')))"
@@ -346,7 +351,7 @@ def _():
 
 @test("SANDBOX_NETWORK=none refuses a run that asks for it (H-13)")
 def _():
-    client = sites.new_conversation(sites.own({"SANDBOX_NETWORK": "none"}).client())
+    client = sites.client()
     contains(client.run_error("print(1)", network=True), "network")
     equal(client.run("print(1)")["stdout"], "1\n")
 
@@ -373,7 +378,7 @@ def _():
     contains(by_name["python"]["image"], "sandcgi-runner-python")
 
 
-@test("arguments that are missing, wrong, unknown or over their limits are named, with what is allowed")
+@test("arguments that are missing, wrong, unknown or over their limits are named, with what is allowed", core=True)
 def _():
     client = sites.client()
     good = {"conversationId": "c", "language": "bash", "code": "echo never"}
@@ -403,28 +408,30 @@ def _():
         in_time(start, seconds + 3, "answered")
 
 
-@test("more runs than allowed at once are answered busy, and the others are not harmed", timeout=90)
+@test("more runs than allowed at once are answered busy, and the others are not harmed", core=True, timeout=90)
 def _():
-    site = sites.own({"SANDBOX_MAX_RUNS": "2", "SANDBOX_QUEUE": "0", "SANDCGI_WORKERS": "8"})
+    site = sites.with_settings(SANDBOX_MAX_RUNS="2", SANDBOX_QUEUE="0", SANDCGI_WORKERS="8")
+    clients = [sites.new_conversation(site.client()) for _ in range(5)]
     results = []
 
-    def one():
-        client = sites.new_conversation(site.client())
+    def one(client):
         try:
-            results.append(client.run("sleep 6", "bash")["status"])
+            results.append(client.run("until [ -e go ]; do sleep 0.05; done", "bash")["status"])
         except ToolError as refused:
             results.append(refused.result["structuredContent"]["status"])
-    threads = [threading.Thread(target=one) for _ in range(5)]
+    threads = [threading.Thread(target=one, args=(client,)) for client in clients]
     for thread in threads:
         thread.start()
+    wait_until(lambda: len(results) == 3, 20, "three are answered")
+    equal(results, ["busy"] * 3)
+    for client in clients:
+        client.fresh().upload("go", b"", client.conversation)
     for thread in threads:
         thread.join()
-    equal(sorted(results), ["busy", "busy", "busy", "ok", "ok"])
-    results.clear()
+    equal(results[3:], ["ok", "ok"])
     # A place is free again when its container has gone, which is a moment after the answer.
     wait_until(lambda: site.run_children() == [], 5, "the places are free")
-    one()
-    equal(results, ["ok"])
+    equal(clients[0].run("true", "bash")["status"], "ok")
 
 
 @test("runs of one conversation and of many work side by side", timeout=120)

@@ -1,7 +1,4 @@
 """Which tools a place, a tenant and the settings offer; conversations that the server names."""
-import functools
-import secrets
-
 import sites
 from harness import check, contains, equal, test
 from mcp import RUN_HEADERS
@@ -11,10 +8,9 @@ CORE = ["run_code", "get_run", "cancel_run", "list_files", "read_file", "write_f
 HIDDEN = {"waitMs": 60000, "environment": {"COLOUR": "blue"}, "args": ["one"]}  # arguments of run_code that no list shows
 
 
-@functools.cache
 def _site():
     """Its settings say nothing about tools, but those of one tenant do."""
-    return sites.own_of_suite({"TOOLS": None}, nginx={"PROFILES": "files", "TOOLSETS": "carol=sandboxes+admin"})
+    return sites.with_settings(TOOLS=None, nginx={"PROFILES": "files", "TOOLSETS": "carol=sandboxes+admin"})
 
 
 def _client():
@@ -48,7 +44,7 @@ def _named(result):
     return _text(result).rpartition("conversationId: ")[2].split()[0].rstrip(",.")
 
 
-@test("/mcp offers the core, /mcp/all everything, /mcp/files the core and its own; a tenant may find others at /mcp")
+@test("/mcp offers the core, /mcp/all everything, /mcp/files the core and its own; a tenant may find others at /mcp", core=True)
 def _():
     client = _client()
     equal(list(_rows(client)), CORE)
@@ -56,11 +52,10 @@ def _():
     equal(every[:len(CORE)], CORE)
     check({"move_file", "create_upload", "exec", "list_runs"} < set(every), every)
     equal(list(_rows(client, "/mcp/files")), [*CORE, "move_file", "delete_file"])
-    token = secrets.token_hex(24)
-    _site().set_token("carol", token)
-    carol = set(_rows(client.with_token(token)))
+    theirs = _site().client_of("carol")
+    carol = set(_rows(theirs))
     check({"exec", "list_runs"} < carol and "move_file" not in carol, carol)
-    equal(list(_rows(client.with_token(token), "/mcp/all")), every)
+    equal(list(_rows(theirs, "/mcp/all")), every)
 
 
 @test("a call of a tool that is offered elsewhere is refused with its toolset and its place, and works there")
@@ -73,7 +68,7 @@ def _():
     contains(_call(client, "nonsense"), "unknown tool")
 
 
-@test("without conversationId each call has a new conversation, which its answer names and later calls use", timeout=120)
+@test("without conversationId each call has a new conversation, which its answer names and later calls use", core=True, timeout=120)
 def _():
     client = _client()
     made = []
@@ -104,8 +99,8 @@ def _():
 
 @test("tools and arguments follow the settings, names have the prefix")
 def _():
-    site = sites.own({"SANDBOX_NETWORK": "none", "SANDBOX_INDEXES": "", "SANDBOX_IMPORT": "false", "SANDBOX_PERSISTENT_MAX": "0",
-                      "SANDBOX_BACKGROUND_MAX": "0", "SANDBOX_STDIN_MAX": "0", "TOOLS_PREFIX": "box_"})
+    site = sites.with_settings(SANDBOX_INDEXES="", SANDBOX_IMPORT="false", SANDBOX_PERSISTENT_MAX="0", SANDBOX_BACKGROUND_MAX="0",
+                               SANDBOX_STDIN_MAX="0", TOOLS_PREFIX="box_")
     rows = _rows(site.client())
     check(all(name.startswith("box_") for name in rows), rows)
     gone = {f"box_{name}" for name in ("install_package", "import_url", "create_sandbox", "exec", "reset_session")}

@@ -207,18 +207,20 @@ class Http2Tunnel(Tunnel):
         return False
 
 
+# As nginx/README.md has them.
+SETTINGS = {"PUBLIC_BASE_URL": f"https://{PUBLIC}", "SANDBOX_TIMEOUT": "60s"}
+NGINX = {"HOSTS": PUBLIC, "REAL_IP_FROM": "127.0.0.1", "REAL_IP_HEADER": "CF-Connecting-IP"}
+
+
 def _tunnelled(kind):
-    """(site, tunnel) with settings as nginx/README.md has them; the site's program is its own."""
-    site = sites.own({"PUBLIC_BASE_URL": f"https://{PUBLIC}", "SANDBOX_TIMEOUT": "60s"}, False, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
-    site.nginx_values = {"HOSTS": PUBLIC, "REAL_IP_FROM": "127.0.0.1", "REAL_IP_HEADER": "CF-Connecting-IP"}
-    site.start()
+    site = sites.with_settings(**SETTINGS, nginx=NGINX)
     return site, kind(site)
 
 
 @test("behind a tunnel: a silent call without a progress token outlives the cut, addresses are the clients', links have the public name", timeout=120)
 def _():
     site, tunnel = _tunnelled(Tunnel)
-    result = tunnel.client().run("import time; time.sleep(20); open('a.txt', 'w').write('x'); print('slept')", waitMs=50000)
+    result = tunnel.client().run("import time; time.sleep(16); open('a.txt', 'w').write('x'); print('slept')", waitMs=50000)
     equal((result["status"], result["stdout"], tunnel.cut), ("ok", "slept\n", 0))
     check(14 < tunnel.first_byte[-1] < IDLE_S, f"first byte after {tunnel.first_byte[-1]:.1f} s")
     contains(result["files"][0]["url"], f"https://{PUBLIC}/files/")
@@ -235,8 +237,9 @@ def _():
 @test("behind a tunnel that speaks HTTP/2 to nginx: streams and silent calls share a connection, unbuffered; addresses are in log and limits", timeout=120)
 def _():
     site, tunnel = _tunnelled(Http2Tunnel)
+    before = os.path.getsize(f"{site.folder}/log/access.log")
     silent, told = tunnel.client(), []
-    slow = threading.Thread(target=lambda: told.append(silent.run("import time; time.sleep(20); print('slept')", waitMs=50000)))
+    slow = threading.Thread(target=lambda: told.append(silent.run("import time; time.sleep(16); print('slept')", waitMs=50000)))
     slow.start()
     client = tunnel.client()
     client.conversation = "tunnel"
@@ -258,7 +261,7 @@ def _():
     equal((told[0]["status"], told[0]["stdout"], tunnel.cut), ("ok", "slept\n", 0))
     check(14 < max(tunnel.first_byte) < IDLE_S, f"first bytes after {tunnel.first_byte}")
     with open(f"{site.folder}/log/access.log", encoding="utf-8") as log:
-        lines = [line for line in log.read().splitlines() if "/mcp" in line]
+        lines = [line for line in log.read()[before:].splitlines() if "/mcp" in line]
     check(lines and all(f" {ADDRESS} " in line and " HTTP/2.0" in line for line in lines), lines[-3:])
 
 
@@ -272,8 +275,12 @@ def _upgrade(site):
     wait_until(lambda: site.log().count("listening on") > before, 20, "the new program serves")
 
 
+UNTIL_GO = "until [ -e go ]; do sleep 0.1; done"
+
+
 def _upgrade_walk(kind):
-    site, tunnel = _tunnelled(kind)
+    site = sites.own(SETTINGS, nginx=NGINX, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
+    tunnel = kind(site)
     client, lasts, pings = tunnel.client(), tunnel.client(), tunnel.client()
     client.conversation = lasts.conversation = "tunnel"
     link = client.run("open('a.txt', 'w').write('x'); print('made')")["files"][0]["url"].removeprefix(f"https://{PUBLIC}")
@@ -284,18 +291,20 @@ def _upgrade_walk(kind):
             statuses.append(pings.request("ping").status)
     caller = threading.Thread(target=ask, daemon=True)
     caller.start()
-    params = {"name": "run_code", "arguments": {"conversationId": "streams", "language": "bash", "code": "echo one; sleep 8; echo two"}}
+    params = {"name": "run_code", "arguments": {"conversationId": "streams", "language": "bash", "code": f"echo one; {UNTIL_GO}; echo two"}}
     stream = open_modern(tunnel.client(), "tools/call", params, name="run_code", meta={"progressToken": "p"}).begin()
     stream.wait_for("notifications/progress", 3)
-    run = lasts.begin_run("sleep 6; echo over", "bash")
+    run = lasts.begin_run(f"{UNTIL_GO}; echo over", "bash")
     wait_until(lambda: len(site.containers()) == 2, 15, "both programs run")
     _upgrade(site)
+    for conversation in ("tunnel", "streams"):
+        pings.fresh().upload("go", b"", conversation)
     result, status = end_run(run, 30)
     equal((status, result["stdout"]), (200, "over\n"), "the call that was under way")
     equal(stream.result()["result"]["structuredContent"]["stdout"], "one\ntwo\n", "the stream that was open")
+    wait_until(lambda: len(statuses) > 20, 20, "calls meanwhile")
     over.set()
     caller.join()
-    check(len(statuses) > 20, f"{len(statuses)} calls")
     equal((set(statuses), tunnel.cut), ({200}, 0), "calls meanwhile")
     equal(client.http("GET", link).body, b"x", "an old link")
     return site, tunnel

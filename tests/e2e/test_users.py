@@ -68,7 +68,7 @@ def _dir_of(site, client):
     raise AssertionError("no directory has the file")
 
 
-@test("each conversation has a user of its own, and keeps it: cold, warm, in every language, in a persistent sandbox")
+@test("each conversation has a user of its own, and keeps it: cold, warm, in every language, in a persistent sandbox", core=True)
 def _():
     _needs_root()
     site = warm.shared()

@@ -20,6 +20,11 @@ def site(warm=POOL, start=True, **settings):
     return sites.own({"SANDBOX_WARM": warm} | NO_REUSE | settings, start)
 
 
+def with_settings(warm=POOL, **settings):
+    """One that tests of the module share which want the same."""
+    return sites.with_settings(**{"SANDBOX_WARM": warm} | NO_REUSE | settings)
+
+
 def idle_site(warm=POOL, **settings):
     """One whose server takes the machine for idle, however busy it is: it loads libraries without waiting."""
     if not IS_ROOT:
@@ -39,7 +44,7 @@ exec {sites.BINARY} "$@"
 
 def shared():
     """The one that tests use which break nothing."""
-    return sites.with_settings(SANDBOX_WARM=POOL, **NO_REUSE)
+    return with_settings()
 
 
 def new_client(of):
@@ -128,7 +133,6 @@ print(json.dumps(told))
 
 def cold_limits():
     """What OWN_LIMITS prints in a new container."""
-    site = sites.own()
-    told = json.loads(new_client(site).run(OWN_LIMITS)["stdout"])
+    told = json.loads(new_client(sites.shared()).run(OWN_LIMITS)["stdout"])
     check(len(told) >= 3, told)
     return told

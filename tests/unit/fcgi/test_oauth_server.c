@@ -172,6 +172,10 @@ static void redirect_uris_that_may_be_registered(void **state)
                                       "file:///etc/passwd",
                                       "vbscript://x",
                                       "view-source://x",
+                                      "blob://x",
+                                      "about://blank",
+                                      "relative",
+                                      "https://a/\n",
                                       "://x",
                                       "1a://x"};
     struct err e;
@@ -189,6 +193,8 @@ static void loopback_redirects_have_any_port(void **state)
     assert_true(redirect_matches("https://a/cb", "https://a/cb"));
     assert_true(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1:4711/cb"));
     assert_true(redirect_matches("http://[::1]:1/cb?a", "http://[::1]:2/cb?a"));
+    assert_true(redirect_matches("http://localhost:1234/cb", "http://localhost/cb"));
+    assert_true(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1:65535/cb"));
     assert_false(redirect_matches("https://a/cb", "https://a:443/cb"));
     assert_false(redirect_matches("https://a/cb", "https://a/cb/"));
     assert_false(redirect_matches("https://a/cb", "https://A/cb"));
@@ -196,6 +202,10 @@ static void loopback_redirects_have_any_port(void **state)
     assert_false(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1/cb2"));
     assert_false(redirect_matches("http://127.0.0.1/cb", "https://127.0.0.1/cb"));
     assert_false(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1:1@evil/cb"));
+    assert_false(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.2:1/cb"));
+    assert_false(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1.evil/cb"));
+    assert_false(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1:123456/cb"));
+    assert_false(redirect_matches("http://127.0.0.1/cb", "http://127.0.0.1:/cb"));
 }
 
 static void clients_urls_and_resources(void **state)
@@ -207,7 +217,10 @@ static void clients_urls_and_resources(void **state)
 
     (void)state;
     assert_true(client_url_is_valid("https://claude.ai/oauth/client.json"));
+    assert_false(client_url_is_valid("https://claude.ai"));
     assert_false(client_url_is_valid("https://claude.ai/"));
+    assert_false(client_url_is_valid("https://claude.ai/x#y"));
+    assert_false(client_url_is_valid("https://user@claude.ai/x"));
     assert_false(client_url_is_valid("https://claude.ai:444/x"));
     assert_false(client_url_is_valid("http://claude.ai/x"));
     assert_false(client_url_is_valid("https://claude.ai/a/../b"));

@@ -1,0 +1,118 @@
+"""Which tests could see a fault in a file: the nearest first."""
+import glob
+import os
+import re
+import subprocess
+
+import faults
+from scratch import read
+
+UNIT, OTHERS, FUZZ, SCRIPTS, E2E = "unit tests of the folder", "unit tests of others", "fuzz seeds", "scripts of the folder", "end-to-end core"
+STEPS = {"unit": (UNIT, OTHERS, FUZZ), "scripts": (SCRIPTS,), "e2e": (E2E,)}
+E2E_SECONDS = 1800
+SECONDS = 120  # of a test that is not known yet
+SYMBOL = re.compile(r" [TDBRV] (\w+)$", re.M)
+
+
+class Test:
+    """targets: what make has to make for it; tmp: its /tmp, None: one of its own."""
+
+    def __init__(self, name, step, command, targets, seconds=SECONDS, tmp=None):
+        self.name, self.step, self.command, self.targets, self.seconds, self.tmp = name, step, command, targets, seconds, tmp
+
+
+def objects_of(build, path):
+    """The objects that are made of a C file."""
+    folder, stem = os.path.dirname(path), os.path.basename(path)[:-2]
+    return [one for one in glob.glob(f"{build}/{folder}/*{stem}.o")
+            if os.path.basename(one) == f"{stem}.o" or os.path.basename(one).endswith(f"-{stem}.o") and "tests_" not in one]
+
+
+def symbols(path):
+    done = subprocess.run(["nm", "-g", "--defined-only", path], capture_output=True, text=True, check=False)
+    return set(SYMBOL.findall(done.stdout)) - {"main"}
+
+
+class Tests:
+    def __init__(self, scratch):
+        self.scratch = scratch
+        self.programs = scratch.variable("check_PROGRAMS")
+        self.scripts = [one for one in scratch.variable("dist_check_SCRIPTS") if one.startswith("tests/runners/")]
+        self.linked = {}
+
+    def symbols_of(self, program):
+        path = f"{self.scratch.build}/{program}"
+        if program not in self.linked:
+            self.linked[program] = symbols(path)
+        return self.linked[program]
+
+    def for_fault(self, fault):
+        """All that could see it; the end-to-end core last."""
+        top = fault.path.split("/")[0]
+        if top == "nginx":
+            found = self.of_nginx()
+        elif top == "runners":
+            found = self.of_runners(fault.path)
+        else:
+            found = self.of_product(fault.path)
+        return found + ([] if needs_image(fault.path) else [self.end_to_end()])
+
+    def of_product(self, path):
+        folder = path.split("/")[1] if path.startswith("common/") else "fcgi"
+        defined = set().union(*(symbols(one) for one in objects_of(self.scratch.build, path))) if path.endswith(".c") else None
+        found = []
+        for program in self.programs:
+            if defined is not None and not defined & self.symbols_of(program):
+                continue
+            if program.startswith("tests/fuzz/"):
+                step, nearness = FUZZ, 0
+            else:
+                step, nearness = UNIT if program.split("/")[2] == folder else OTHERS, self.mentions(program, defined or ())
+            found.append(((UNIT, FUZZ, OTHERS).index(step), -nearness, Test(program, step, [f"./{program}"], [program])))
+        return [test for _, _, test in sorted(found, key=lambda one: one[:2])]
+
+    def mentions(self, program, names):
+        """How often a test's source calls what the file defines."""
+        source = f"{self.scratch.tree}/{program}.c"
+        if not os.path.exists(source):
+            return 0
+        return sum(1 for word in re.findall(r"\w+", read(source)) if word in names)
+
+    def of_nginx(self):
+        folder = f"{self.scratch.tree}/tests/nginx"
+        return [Test("tests/nginx/run.py", SCRIPTS, [f"{folder}/run.py"], ["sandcgi"], 600),
+                Test("tests/nginx/test_start.sh", SCRIPTS, [f"{folder}/test_start.sh"], ["sandcgi"], 600)]
+
+    def of_runners(self, path):
+        """Scripts that run a file directly name it."""
+        made = ["runners/common/entry", "runners/warm/warm.so"]
+        entry = path.startswith(("runners/common/", "runners/warm/"))
+        return [Test(one, SCRIPTS, [f"{self.scratch.tree}/{one}"], made, 600) for one in self.scripts
+                if entry or os.path.basename(path) in read(f"{self.scratch.tree}/{one}")]
+
+    def end_to_end(self):
+        run = f"{self.scratch.tree}/tests/e2e/run.py"
+        return Test("tests/e2e/run.py --core", E2E, [run, "--core", "--stop", "--jobs", "2"], ["all"], E2E_SECONDS, "/tmp")  # which the engine knows
+
+
+def needs_image(path):
+    """What the end-to-end core takes from an image that was made before."""
+    return path.startswith("runners/") and path != "runners/build.sh"
+
+
+# ---- does it compile, and to something else? ----
+
+CONSTRAINTS = ("incompatible-pointer-types", "int-conversion", "discarded-qualifiers")
+
+
+def compiled(scratch, flags, path):
+    """What the compiler makes of the file; None: it is no program, by the rules of the language."""
+    full = f"{scratch.tree}/{path}"
+    name = faults.language(path, read(full))
+    commands = {"c": ["gcc", "-std=gnu17", "-O2", "-S", "-o", "-", *flags, *(f"-Werror={one}" for one in CONSTRAINTS), full],
+                "shell": ["bash", "-n", full], "python": ["python3", "-c", "import sys; compile(open(sys.argv[1]).read(), '', 'exec')", full],
+                "script": ["node", "--check", full]}
+    if name not in commands:
+        return read(full)
+    done = subprocess.run(commands[name], cwd=scratch.build, capture_output=True, text=True, check=False)
+    return None if done.returncode != 0 else done.stdout if name == "c" else read(full)

@@ -2,7 +2,6 @@
 """Makes faults in lines at random, one at a time, and tells which of them no test notices: tests/mutate.sh --help."""
 import argparse
 import collections
-import difflib
 import hashlib
 import json
 import os
@@ -47,9 +46,12 @@ def with_fault(text, fault):
 
 def diff(fault):
     """As a patch that "patch -p1" takes."""
-    before = read(f"{scratch_module.TOP}/{fault.path}")
-    return "".join(line if line.endswith("\n") else line + "\n" for line in difflib.unified_diff(
-        before.splitlines(True), with_fault(before, fault).splitlines(True), f"a/{fault.path}", f"b/{fault.path}", n=2))
+    lines = read(f"{scratch_module.TOP}/{fault.path}").split("\n")
+    at = fault.number - 1
+    before, after = lines[max(0, at - 2):at], lines[at + 1:at + 3]
+    n = len(before) + 1 + len(after)
+    shown = [f" {line}" for line in before] + [f"-{fault.before}", f"+{fault.after}"] + [f" {line}" for line in after]
+    return "\n".join([f"--- a/{fault.path}", f"+++ b/{fault.path}", f"@@ -{max(1, at - 1)},{n} +{max(1, at - 1)},{n} @@", *shown, ""])
 
 
 # ---- one fault ----

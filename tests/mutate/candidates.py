@@ -47,29 +47,29 @@ class Tests:
         return self.linked[program]
 
     def for_fault(self, fault):
-        """All that could see it; the end-to-end core last."""
+        """Yields all that could see it; the end-to-end core last."""
         top = fault.path.split("/")[0]
         if top == "nginx":
-            found = self.of_nginx()
+            yield from self.of_nginx()
         elif top == "runners":
-            found = self.of_runners(fault.path)
+            yield from self.of_runners(fault.path)
         else:
-            found = self.of_product(fault.path)
-        return found + ([] if needs_image(fault.path) else [self.end_to_end()])
+            yield from self.of_product(fault.path)
+        if not needs_image(fault.path):
+            yield self.end_to_end()
 
     def of_product(self, path):
+        """Those that call most of what the file defines come first."""
         folder = path.split("/")[1] if path.startswith("common/") else "fcgi"
-        defined = set().union(*(symbols(one) for one in objects_of(self.scratch.build, path))) if path.endswith(".c") else None
-        found = []
+        defined = set().union(*(symbols(one) for one in objects_of(self.scratch.build, path)))
+        steps = {UNIT: [], FUZZ: [], OTHERS: []}
         for program in self.programs:
-            if defined is not None and not defined & self.symbols_of(program):
-                continue
-            if program.startswith("tests/fuzz/"):
-                step, nearness = FUZZ, 0
-            else:
-                step, nearness = UNIT if program.split("/")[2] == folder else OTHERS, self.mentions(program, defined or ())
-            found.append(((UNIT, FUZZ, OTHERS).index(step), -nearness, Test(program, step, [f"./{program}"], [program])))
-        return [test for _, _, test in sorted(found, key=lambda one: one[:2])]
+            step = FUZZ if program.startswith("tests/fuzz/") else UNIT if program.split("/")[2] == folder else OTHERS
+            steps[step].append(program)
+        for step, programs in steps.items():
+            for program in sorted(programs, key=lambda one: -self.mentions(one, defined)):
+                if not path.endswith(".c") or defined & self.symbols_of(program):
+                    yield Test(program, step, [f"./{program}"], [program])
 
     def mentions(self, program, names):
         """How often a test's source calls what the file defines."""

@@ -118,9 +118,7 @@ class Bench:
                 if self.known[test.name] is None:
                     continue
             return test.step, f"{test.name}: {why}"
-        if candidates.needs_image(fault.path) and not could_see:
-            return SURVIVED, "needs an image, which only tests/runners/test_images.py builds"
-        return SURVIVED, ""
+        return SURVIVED, "only the tests of images could see it" if candidates.needs_image(fault.path) else ""
 
     def builds(self, fault):
         objects = candidates.objects_of(self.scratch.build, fault.path) if fault.path.endswith(".c") else []

@@ -43,6 +43,8 @@ class Tests:
     def symbols_of(self, program):
         path = f"{self.scratch.build}/{program}"
         if program not in self.linked:
+            if not os.path.exists(path):
+                self.scratch.make(program)
             self.linked[program] = symbols(path)
         return self.linked[program]
 
@@ -50,7 +52,7 @@ class Tests:
         """Yields all that could see it; the end-to-end core last."""
         top = fault.path.split("/")[0]
         if top == "nginx":
-            yield from self.of_nginx()
+            yield from self.of_nginx(fault.path)
         elif top == "runners":
             yield from self.of_runners(fault.path)
         else:
@@ -68,20 +70,22 @@ class Tests:
             steps[step].append(program)
         for step, programs in steps.items():
             for program in sorted(programs, key=lambda one: -self.mentions(one, defined)):
-                if not path.endswith(".c") or defined & self.symbols_of(program):
-                    yield Test(program, step, [f"./{program}"], [program])
+                runs_all = "builddir" in self.words_of(program)  # executes sandcgi
+                if runs_all or not path.endswith(".c") or defined & self.symbols_of(program):
+                    yield Test(program, step, [f"./{program}"], [program, "sandcgi"] if runs_all else [program])
+
+    def words_of(self, program):
+        source = f"{self.scratch.tree}/{program}.c"
+        return re.findall(r"\w+", read(source)) if os.path.exists(source) else []
 
     def mentions(self, program, names):
         """How often a test's source calls what the file defines."""
-        source = f"{self.scratch.tree}/{program}.c"
-        if not os.path.exists(source):
-            return 0
-        return sum(1 for word in re.findall(r"\w+", read(source)) if word in names)
+        return sum(1 for word in self.words_of(program) if word in names)
 
-    def of_nginx(self):
-        folder = f"{self.scratch.tree}/tests/nginx"
-        return [Test("tests/nginx/run.py", SCRIPTS, [f"{folder}/run.py"], ["sandcgi"], 600),
-                Test("tests/nginx/test_start.sh", SCRIPTS, [f"{folder}/test_start.sh"], ["sandcgi"], 600)]
+    def of_nginx(self, path):
+        names = ["tests/nginx/run.py", "tests/nginx/test_start.sh"]
+        return [Test(one, SCRIPTS, [f"{self.scratch.tree}/{one}"], ["sandcgi"], 600)
+                for one in (reversed(names) if path.startswith("nginx/setup/") else names)]
 
     def of_runners(self, path):
         """Scripts that run a file directly name it."""

@@ -11,6 +11,8 @@ UNIT, OTHERS, FUZZ, SCRIPTS, E2E = "unit tests of the folder", "unit tests of ot
 STEPS = {"unit": (UNIT, OTHERS, FUZZ), "scripts": (SCRIPTS,), "e2e": (E2E,)}
 E2E_SECONDS = 1800
 SECONDS = 120  # of a test that is not known yet
+WHOLE_SECONDS = 600
+NEAREST_MAX = 3
 SYMBOL = re.compile(r" [TDBRV] (\w+)$", re.M)
 
 
@@ -36,17 +38,9 @@ def symbols(path):
 class Tests:
     def __init__(self, scratch):
         self.scratch = scratch
-        self.programs = scratch.variable("check_PROGRAMS")
+        self.programs = scratch.variable("TEST_TARGETS")
         self.scripts = [one for one in scratch.variable("dist_check_SCRIPTS") if one.startswith("tests/runners/")]
         self.linked = {}
-
-    def symbols_of(self, program):
-        path = f"{self.scratch.build}/{program}"
-        if program not in self.linked:
-            if not os.path.exists(path):
-                self.scratch.make(program)
-            self.linked[program] = symbols(path)
-        return self.linked[program]
 
     def for_fault(self, fault):
         """Yields all that could see it; the end-to-end core last."""
@@ -61,26 +55,42 @@ class Tests:
             yield self.end_to_end()
 
     def of_product(self, path):
-        """Those that call most of what the file defines come first."""
+        """Of the folder's files those come first that call most of what the file defines."""
         folder = path.split("/")[1] if path.startswith("common/") else "fcgi"
+        own = f"tests/unit/{folder}/unit"
         defined = set().union(*(symbols(one) for one in objects_of(self.scratch.build, path)))
-        steps = {UNIT: [], FUZZ: [], OTHERS: []}
-        for program in self.programs:
-            step = FUZZ if program.startswith("tests/fuzz/") else UNIT if program.split("/")[2] == folder else OTHERS
-            steps[step].append(program)
-        for step, programs in steps.items():
-            for program in sorted(programs, key=lambda one: -self.mentions(one, defined)):
-                runs_all = "builddir" in self.words_of(program)  # executes sandcgi
-                if runs_all or not path.endswith(".c") or defined & self.symbols_of(program):
-                    yield Test(program, step, [f"./{program}"], [program, "sandcgi"] if runs_all else [program])
+        if own in self.programs:
+            for file in self.nearest(own, defined):
+                yield Test(f"{os.path.dirname(own)}/{file}", UNIT, [f"./{own}", f"{folder}/{file} "], self.targets(own))
+            yield self.whole(own, UNIT)
+        others = [one for one in self.programs if one != own and (not path.endswith(".c") or defined & self.symbols_of(one))]
+        for program in sorted(others, key=lambda one: not one.startswith("tests/fuzz/")):
+            yield self.whole(program, FUZZ if program.startswith("tests/fuzz/") else OTHERS)
 
-    def words_of(self, program):
-        source = f"{self.scratch.tree}/{program}.c"
-        return re.findall(r"\w+", read(source)) if os.path.exists(source) else []
+    def symbols_of(self, program):
+        path = f"{self.scratch.build}/{program}"
+        if program not in self.linked:
+            if not os.path.exists(path):
+                self.scratch.make(program)
+            self.linked[program] = symbols(path)
+        return self.linked[program]
 
-    def mentions(self, program, names):
-        """How often a test's source calls what the file defines."""
-        return sum(1 for word in self.words_of(program) if word in names)
+    def files(self, program):
+        """(name, words) of the files of tests of a folder's program."""
+        folder = f"{self.scratch.tree}/{os.path.dirname(program)}"
+        for path in sorted(glob.glob(f"{folder}/test_*.c")):
+            yield os.path.basename(path)[:-2], re.findall(r"\w+", read(path))
+
+    def nearest(self, program, names):
+        called = {name: sum(1 for word in words if word in names) for name, words in self.files(program)}
+        return sorted((name for name, n in called.items() if n > 0), key=lambda name: -called[name])[:NEAREST_MAX]
+
+    def targets(self, program):
+        """Some files execute sandcgi, which lies in builddir."""
+        return [program, *(["sandcgi"] if any("builddir" in words for _, words in self.files(program)) else [])]
+
+    def whole(self, program, step):
+        return Test(program, step, [f"./{program}"], self.targets(program), WHOLE_SECONDS)
 
     def of_nginx(self, path):
         names = ["tests/nginx/run.py", "tests/nginx/test_start.sh"]

@@ -134,9 +134,10 @@ def work(choice, alone):
 # ---- all of them ----
 
 class Printer:
-    """Prints a test's lines together, and counts."""
+    """Prints a test's lines together, and counts. stops: the first failure ends all."""
 
-    def __init__(self):
+    def __init__(self, stops):
+        self.stops = stops
         self.lock = threading.Lock()
         self.counts = collections.Counter()
 
@@ -148,6 +149,8 @@ class Printer:
         with self.lock:
             self.counts[state] += 1
             print(f"{state} {module}: {rest}", *lines[1:], sep="", end="", flush=True)
+        if self.stops and state == "FAILED":
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Worker(threading.Thread):
@@ -233,6 +236,7 @@ def parse():
     parser.add_argument("--core", action="store_true", help="only the tests of the run without options")
     parser.add_argument("--which", choices=("beside", "alone", "both"), default="both", help="tests that others may run beside, the others, or both")
     parser.add_argument("--jobs", type=int, default=2, help="so many modules at a time (2)")
+    parser.add_argument("--stop", action="store_true", help="end at the first failure")
     parser.add_argument("--list", action="store_true", help="name the tests")
     parser.add_argument("--worker", choices=("beside", "alone"), help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -255,7 +259,7 @@ def main():
                 for one in choice.tests(module, alone):
                     print(f"{module}: {one.sentence}{' (alone: ' + one.alone + ')' if alone else ''}")
         return 0
-    printer = Printer()
+    printer = Printer(options.stop)
     arguments = [word for name in options.only for word in ("--only", name)]
     arguments += ["--sentences", options.sentences] if options.sentences else []
     arguments += ["--core"] if options.core else []

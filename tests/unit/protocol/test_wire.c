@@ -83,6 +83,30 @@ static void heads_that_lack_or_bend_something_are_refused(void **state)
     }
 }
 
+static json_t *names(size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_string("numpy"));
+    return list;
+}
+
+static void only_as_many_imports_are_sent_as_are_taken(void **state)
+{
+    struct err e = ERR_INIT;
+    struct run_request back;
+    struct run_options taken;
+    (void)state;
+    json_auto_t *many = names(WIRE_IMPORTS_MAX + 1);
+    const struct run_options asked = {.imports = many};
+    json_auto_t *head = wire_run_head_new(&request, &asked);
+    assert_int_equal(wire_run_head_decode(head, &back, &taken, &e), 0);
+    assert_int_equal(json_array_size(taken.imports), WIRE_IMPORTS_MAX);
+    json_object_set(head, "imports", many);
+    assert_int_equal(wire_run_head_decode(head, &back, &taken, &e), -1);
+    assert_int_equal(e.kind, ERR_INVALID);
+}
+
 static void errors_keep_their_kind_on_the_wire(void **state)
 {
     struct err e = ERR_INIT;
@@ -160,6 +184,7 @@ static void every_operation_has_a_name_of_its_own(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_head_survives_the_wire),
     cmocka_unit_test(heads_that_lack_or_bend_something_are_refused),
+    cmocka_unit_test(only_as_many_imports_are_sent_as_are_taken),
     cmocka_unit_test(errors_keep_their_kind_on_the_wire),
     cmocka_unit_test(errors_keep_their_errno_on_the_wire),
     cmocka_unit_test(every_operation_has_a_name_of_its_own),

@@ -190,6 +190,28 @@ static void what_is_too_deep_is_said(void **state)
     assert_true(low.incomplete);
 }
 
+/* Below a folder whose own name is as long as a name may be, no file could be asked for. */
+static void what_has_too_long_a_name_is_said(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_FILES_PAGE struct files_page p = {0};
+    char name[FILES_NAME_MAX + 1];
+    memset(name, 'd', FILES_NAME_MAX);
+    name[FILES_NAME_MAX] = '\0';
+    for (size_t end = 204; end < FILES_NAME_MAX; end += 205) { /* five parts */
+        name[end] = '\0';
+        assert_int_equal(mkdirat(f->sb.fd, name, 0755), 0);
+        name[end] = '/';
+    }
+    assert_int_equal(mkdirat(f->sb.fd, name, 0755), 0);
+    AUTO_FD int folder = openat(f->sb.fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(folder, "below", 0755), 0);
+    const struct files_query q = {.folder = name, .recursive = true, .after = "", .max = 100};
+    assert_int_equal(page(f, &q, &p), 0);
+    assert_int_equal(p.n, 0);
+    assert_true(p.incomplete);
+}
+
 /* Bounded memory is what chunks promise; bounded time, that no page takes seconds. */
 static void a_hundred_thousand_files_come_page_by_page(void **state)
 {
@@ -252,6 +274,7 @@ static const struct CMUnitTest tests[] = {
     CASE(a_place_goes_on_behind_what_is_gone_meanwhile),
     CASE(what_is_no_place_is_refused),
     CASE(what_is_too_deep_is_said),
+    CASE(what_has_too_long_a_name_is_said),
     BIG(a_hundred_thousand_files_come_page_by_page),
     BIG(a_page_that_looked_at_enough_ends_early),
 };

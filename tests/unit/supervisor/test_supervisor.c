@@ -583,11 +583,24 @@ static void serve_second(struct world *w, const char *code, int starts)
     assert_false(run_lock_reap(w->f->root.fd, SECOND_ID));
 }
 
+static int count_descriptors(pid_t pid)
+{
+    AUTO_FREE char *path = mem_printf("/proc/%d/fd", (int)pid);
+    AUTO_DIR DIR *dir = opendir(path);
+    int n = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir))
+        n++;
+    return n;
+}
+
 static void a_container_serves_the_next_run_too(void **state)
 {
     WORLD(w);
     serve_first(&w, "out one\nfile a.txt");
     world_expect_is(&w, "waiting", "started");
+    int before = count_descriptors(w.pid);
     json_auto_t *result = world_result(world_claim(&w, "out two\nfile b.txt", NULL), "ok");
     world_expect_text(result, "runId", SECOND_ID);
     world_expect_text(result, "stdout", "two\n");
@@ -597,6 +610,7 @@ static void a_container_serves_the_next_run_too(void **state)
     expect_ended(&w, true);
     tell(&w, "next");
     world_expect_is(&w, "waiting", "started");
+    assert_int_equal(count_descriptors(w.pid), before); /* nothing of a run stays open */
     auto_close_fd(&w.channel);
     world_expect_end(&w, WORLD_LONG);
     assert_int_equal(fake_container->starts, 1);

@@ -98,6 +98,23 @@ static void files_are_put(void **state)
     assert_int_equal(fixture_count(f->sb.fd, "."), 3);
 }
 
+static void only_paths_of_files_are_put(void **state)
+{
+    static const char *const names[] = {"", ".", ".."};
+    struct fixture *f = *state;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
+    AUTO_FD int fd = fixture_memfd("abc");
+
+    allow(f, &dirs);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        AUTO_FREE char *path = path_of(f, names[i]);
+        assert_fails(local_put_file(&dirs, path, fd, 3, true, &f->e), ERR_INVALID, f->e);
+    }
+    assert_fails(local_put_file(&dirs, "new", fd, 3, true, &f->e), ERR_INVALID, f->e);
+    assert_fails(local_put_file(&dirs, "/new", fd, 3, true, &f->e), ERR_INVALID, f->e);
+    assert_int_equal(fixture_count(f->sb.fd, "."), 0);
+}
+
 static void roots_and_lists_are_read(void **state)
 {
     static const char *const passed_over[] = {
@@ -130,6 +147,7 @@ static const struct CMUnitTest tests[] = {
     TEST(files_beneath_are_opened),
     TEST(nothing_else_is),
     TEST(files_are_put),
+    TEST(only_paths_of_files_are_put),
     TEST(roots_and_lists_are_read),
 };
 UNIT_TESTS(tests)

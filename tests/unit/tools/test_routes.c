@@ -170,11 +170,15 @@ static void a_mistaken_call_is_answered_where_it_is(void **state)
 
     for (size_t i = 0; i < ARRAY_LEN(arguments); i++)
         expect_call(w, "read_file", arguments[i], "");
-    for (size_t i = 0; i < 257; i++)
+    for (size_t i = 0; i < 256; i++)
         buf_add_char(&name, 'x');
-    AUTO_FREE char *long_name = mem_printf("{\"conversationId\":\"%s\",\"filename\":\"f\"}",
-                                           buf_str(&name));
-    expect_call(w, "read_file", long_name, "");
+    AUTO_FREE char *longest = mem_printf("{\"conversationId\":\"%s\",\"filename\":\"f\"}",
+                                         buf_str(&name));
+    AUTO_FREE char *its_key = mem_printf("key %s", buf_str(&name));
+    expect_call(w, "read_file", longest, its_key);
+    AUTO_FREE char *too_long = mem_printf("{\"conversationId\":\"x%s\",\"filename\":\"f\"}",
+                                          buf_str(&name));
+    expect_call(w, "read_file", too_long, "");
     expect_call(w, "no_such_tool", "{\"conversationId\":\"a\"}", "");
     expect_method(w, "tools/call", "{\"arguments\":{\"conversationId\":\"a\"}}", "");
 }

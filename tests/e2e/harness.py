@@ -57,7 +57,8 @@ class Test:
         self.module = function.__module__
 
     def matches(self, word):
-        return word.lower() in self.sentence.lower() or word == self.module or word == self.module.removeprefix("test_")
+        module = self.module.removeprefix("test_")
+        return word in (module, self.module) or word.lower() in f"{module}: {self.sentence}".lower()
 
 
 def test(sentence, timeout=60, core=False, alone=None):

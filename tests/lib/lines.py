@@ -22,6 +22,7 @@ class Result:
     sentence: str
     seconds: float = 0.0
     reason: str = ""
+    whole: bool = False  # it tells of the stage, not of a test
     detail: list = dataclasses.field(default_factory=list)
 
 

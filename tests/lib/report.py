@@ -18,8 +18,7 @@ def seconds(value):
 
 def how_to_run(one):
     """The command that runs this test, or else its stage, again."""
-    stage = stages.by_name(one.stage)
-    words = f"{one.stage}:{one.sentence}" if stage.words is not None and stage.name != "nginx" else one.stage
+    words = stages.name_of(one)
     return "tests/run.sh --only " + (words if re.fullmatch(r"[\w:./-]+", words) else "'" + words.replace("'", "'\\''") + "'")
 
 

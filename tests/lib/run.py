@@ -63,8 +63,7 @@ def chosen_by_words(names):
 
 
 def chosen_failed(before):
-    names = [f"{one.stage}:{one.sentence}" if stages.by_name(one.stage).words is not None and one.stage != "nginx" else one.stage
-             for one in before if one.state == "FAILED" and stages.by_name(one.stage)]
+    names = {stages.name_of(one) for one in before if one.state == "FAILED" and stages.by_name(one.stage)}
     if not names:
         die("nothing failed in the last run; see tests/run.sh --help for what else to run")
     return chosen_by_words(names)

@@ -88,7 +88,7 @@ class Run(threading.Thread):
             self.add("FAILED", f"{name} ran no test")
 
     def add(self, state, sentence, reason="", detail=()):
-        one = lines.Result(self.stage.name, state, sentence, reason=reason, detail=["    " + text for text in detail])
+        one = lines.Result(self.stage.name, state, sentence, reason=reason, whole=True, detail=["    " + text for text in detail])
         self.results.append(one)
         self.tell(one)
 
@@ -136,7 +136,7 @@ class Schedule:
             if lacking:
                 self.waiting.remove(stage)
                 self.ended[stage.name] = False
-                self.display.result(lines.Result(stage.name, "skipped", stage.name, reason=f"needs the stage {lacking[0]}, which has failed"))
+                self.display.result(lines.Result(stage.name, "skipped", stage.name, reason=f"needs the stage {lacking[0]}, which has failed", whole=True))
             elif self.may_begin(stage):
                 self.waiting.remove(stage)
                 run = Run(stage, self.arguments.get(stage.name, []), dict(self.environment), self.display.result)

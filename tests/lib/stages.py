@@ -13,7 +13,7 @@ class Stage:
 
     core: a part of the run without options, with these further arguments; None: not. cores: that it keeps busy. alone: nothing
     runs beside it. tests: it has some, which must not be none. exports: it prints NAME=value for the environment of those that need it. words: the option before each word
-    of --only, None where words cannot choose. whole: what its end counts as, where it prints no line for each test."""
+    of --only, None where words cannot choose. sentences: a test's sentence is such a word. whole: what its end counts as, where it prints no line for each test."""
     name: str
     command: list
     needs: tuple = ()
@@ -22,6 +22,7 @@ class Stage:
     alone: bool = False
     exports: bool = False
     words: str = None
+    sentences: bool = True
     again: bool = False
     whole: str = None
     tests: bool = True
@@ -44,12 +45,12 @@ STAGES = (
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
     Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
     Stage("unit", shell('unit_tests "$@"'), needs=("build",), core=[], words=""),
-    Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", again=True),
+    Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),
     Stage("distcheck", ["make", "-C", BUILD, "distcheck", "DISTCHECK_CONFIGURE_FLAGS=--enable-werror"], needs=("build",), whole="make distcheck"),
     Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
-    Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", again=True),
+    Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", sentences=False, again=True),
     Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),
     Stage("e2e-alone", python("tests/e2e/run.py", "--which", "alone", "--jobs", "1"), needs=("build", "images"), core=["--core"], alone=True, words="--only"),
     Stage("chaos", python("tests/chaos/run.py", "--seconds", os.environ.get("SANDCGI_TEST_CHAOS", "60")), needs=("build", "images"), alone=True, again=True),
@@ -64,6 +65,12 @@ BY_HAND = (
 
 def by_name(name):
     return next((stage for stage in STAGES + BY_HAND if stage.name == name), None)
+
+
+def name_of(one):
+    """What --only takes to run a lines.Result again."""
+    stage = by_name(one.stage)
+    return f"{one.stage}:{one.sentence}" if stage.words is not None and stage.sentences and not one.whole else one.stage
 
 
 def with_needs(names):

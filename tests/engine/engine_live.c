@@ -35,7 +35,7 @@ void note(const char *format, ...)
     va_start(args, format);
     buf_vaddf(&text, format, args);
     va_end(args);
-    for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n"))
+    for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)
         buf_addf(&notes, "    %s\n", line);
 }
 

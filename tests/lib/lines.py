@@ -66,7 +66,7 @@ class Reader:
 
 def inside(one):
     """For a program that make check ran: the tests in its log; the program itself, where the log names none or not why it failed."""
-    path = os.path.join(stages.BUILD, os.path.splitext(one.sentence)[0] + ".log")
+    path = os.path.join(stages.BUILD, one.sentence + ".log")
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()

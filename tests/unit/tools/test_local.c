@@ -144,10 +144,7 @@ static void roots_and_lists_are_read(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest tests[] = {
-    TEST(files_beneath_are_opened),
-    TEST(nothing_else_is),
-    TEST(files_are_put),
-    TEST(only_paths_of_files_are_put),
-    TEST(roots_and_lists_are_read),
+    TEST(files_beneath_are_opened),    TEST(nothing_else_is),          TEST(files_are_put),
+    TEST(only_paths_of_files_are_put), TEST(roots_and_lists_are_read),
 };
 UNIT_TESTS(tests)

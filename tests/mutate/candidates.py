@@ -22,6 +22,11 @@ class Test:
     def __init__(self, name, step, command, targets, seconds=SECONDS, tmp=None):
         self.name, self.step, self.command, self.targets, self.seconds, self.tmp = name, step, command, targets, seconds, tmp
 
+    def narrowed(self, text):
+        """Only the test of a folder's program that text says has failed."""
+        found = re.search(r"^FAILED (\S+/\S+ \S+) \(", text, re.M)
+        return Test(found.group(1), self.step, [self.command[0], found.group(1)], self.targets) if found and self.command[0].endswith("/unit") else self
+
 
 def objects_of(build, path):
     """The objects that are made of a C file."""

@@ -108,7 +108,7 @@ class Bench:
         for test in could_see:
             if test.step not in self.steps or self.known.get(test.name, 0) is None:
                 continue
-            why = self.fails(test)
+            why, test = self.fails(test)
             if not why:
                 continue
             if test.name not in self.known:
@@ -117,7 +117,7 @@ class Bench:
                 put(path, with_fault(original, fault))
                 if self.known[test.name] is None:
                     continue
-            return test.step, f"{test.name}: {why}"
+            return test.step, f"{test.name}: {why}" if test.name not in why else why
         return SURVIVED, "only the tests of images could see it" if candidates.needs_image(fault.path) else ""
 
     def builds(self, fault):
@@ -125,14 +125,15 @@ class Bench:
         return self.scratch.make(*(os.path.relpath(one, self.scratch.build) for one in objects)) if objects else self.scratch.make("all")
 
     def fails(self, test):
-        """How, at two attempts; "": it passes."""
+        """(how, the test that fails), at two attempts; "": it passes."""
         for _ in range(2):
             done = self.execute(test)
             if done.ok:
-                return ""
+                return "", test
             if done.late:
-                return f"no end within {done.seconds:.0f} s"
-        return first_failure(done.text)
+                return f"no end within {done.seconds:.0f} s", test
+            test = test.narrowed(done.text)
+        return first_failure(done.text), test
 
     def execute(self, test):
         made = self.scratch.make(*test.targets)

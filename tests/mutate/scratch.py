@@ -16,7 +16,6 @@ FOLDERS = ("common", "fcgi", "runners", "nginx")
 PAGE = "nginx/page/"  # only a browser sees it
 JOBS = str(os.cpu_count() or 1)
 BUILD_SECONDS = 1200
-FILE_BYTES_MAX = 8 << 30
 PR_SET_CHILD_SUBREAPER = 36
 # A fault may kill(-1) or remove "/": it sees its own processes alone, and writes to $1, which is its /tmp, and to the copy, $2.
 WALLS = """mount -t proc proc /proc && mount --bind "$1" /tmp && mount --bind "$2" "$2" && mount -o remount,bind,ro / || exit
@@ -98,7 +97,6 @@ def kill_descendants():
 
 def limit():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
 
 
 class Done:

@@ -42,14 +42,14 @@ class Run(threading.Thread):
     def run(self):
         self.attempt("FAILED" if not self.stage.again else "unsteady")
         if self.stage.again and self.status not in (0, SKIPPED) and not self.ending:
-            self.attempt("FAILED", only_failures=True)
+            self.attempt("FAILED", second=True)
         self.judge()
         self.seconds = time.monotonic() - self.begun
 
-    def attempt(self, failed, only_failures=False):
+    def attempt(self, failed, second=False):
         """failed: the state that a failure gets."""
         reader = lines.Reader(self.stage.name)
-        with open(self.log, "a" if only_failures else "w", encoding="utf-8") as log:
+        with open(self.log, "a" if second else "w", encoding="utf-8") as log:
             with subprocess.Popen(self.command, env=self.environment, cwd=stages.TOP, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   text=True, errors="replace", start_new_session=True) as self.process:
                 alarm = threading.Timer(DEADLINE_S, self.end, (f"took longer than {DEADLINE_S} s",))
@@ -57,19 +57,21 @@ class Run(threading.Thread):
                 for line in self.process.stdout:
                     log.write(line)
                     log.flush()
-                    self.take(reader.feed(line.rstrip("\n")), failed, only_failures)
+                    self.take(reader.feed(line.rstrip("\n")), failed, second)
                     name, equals, value = line.rstrip("\n").partition("=")
                     if self.stage.exports and equals and name.replace("_", "").isalnum() and name.isupper():
                         self.exports[name] = value
-                self.take(reader.end(), failed, only_failures)
+                self.take(reader.end(), failed, second)
                 self.status = self.process.wait()
                 alarm.cancel()
 
-    def take(self, found, failed, only_failures):
+    def take(self, found, failed, second):
+        """Of a second attempt only what failed at one of both is told."""
+        unsteady = {one.sentence for one in self.results if one.state == "unsteady"} if second else ()
         for one in found:
             if one.state == "FAILED":
                 one.state = failed
-            if one.state == "FAILED" or not only_failures:
+            if one.state == "FAILED" or not second or one.sentence in unsteady:
                 self.results.append(one)
                 self.tell(one)
 

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The runner of tests/run.sh: what it does with stages that end well, badly, late, or that need one another; what it shows."""
+import io
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import lines  # noqa: E402
+import report  # noqa: E402
+import run  # noqa: E402
+import schedule  # noqa: E402
+import stages  # noqa: E402
+
+
+def stage(name, script, **more):
+    return stages.Stage(name, ["sh", "-c", script, "tests"], **more)
+
+
+class Runner(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        before = stages.BUILD
+        self.addCleanup(setattr, stages, "BUILD", before)
+        stages.BUILD = self.folder
+        self.shown = io.StringIO()
+
+    def run_stages(self, *chosen, arguments=None, end_after=None):
+        """The results, as words."""
+        rows = stages.STAGES
+        self.addCleanup(setattr, stages, "STAGES", rows)
+        stages.STAGES = chosen
+        self.display = report.Display([], self.shown)
+        plan = schedule.Schedule(chosen, arguments or {}, os.environ | {"TMPDIR": self.folder}, self.display)
+        if end_after is not None:
+            threading.Timer(end_after, plan.end).start()
+        plan.run_all()
+        return [f"{one.state} {one.stage}: {one.sentence}" for one in self.display.results]
+
+    def test_results_are_counted_and_a_failure_tells_why_and_how_it_is_run_again(self):
+        found = self.run_stages(stage("some", 'echo "ok one (1.5 s)"; echo "FAILED it\'s two (2.0 s)"; echo "    since"; echo "skipped three: no disk"; exit 1', words=""))
+        self.assertEqual(found, ["ok some: one", "FAILED some: it's two", "skipped some: three"])
+        self.assertFalse(self.display.finish(None))
+        shown = self.shown.getvalue()
+        for words in ("FAILED some: it's two\n    since\n", "this one: tests/run.sh --only 'some:it'\\''s two'", "     2.0 s  some: it's two", "some: three: no disk"):
+            self.assertIn(words, shown)
+        self.assertTrue(shown.endswith("\n1 passed, 1 failed, 1 skipped\n"))
+
+    def test_a_stage_that_ends_badly_without_a_word_is_a_failure_with_its_last_lines(self):
+        self.assertEqual(self.run_stages(stage("some", "echo ok one; echo broken; exit 3")),
+                         ["ok some: one", f"FAILED some: some ended with status 3; its output is in {self.folder}/log/some.log"])
+        self.assertIn("    broken", self.shown.getvalue())
+
+    def test_a_stage_without_a_test_is_a_failure_unless_it_says_that_it_cannot_run(self):
+        self.assertEqual(self.run_stages(stage("none", "true"), stage("away", "echo no engine; exit 77"), stage("made", "true", tests=False)),
+                         ["FAILED none: none ran no test", "skipped away: away"])
+
+    def test_what_needs_a_stage_waits_for_it_and_does_not_begin_when_it_fails(self):
+        found = self.run_stages(stage("first", "sleep 0.3; echo NAME=made", exports=True, tests=False), stage("second", 'echo "ok $NAME"', needs=("first",)),
+                                stage("bad", "exit 1"), stage("third", "echo ok never", needs=("bad",)), stage("fourth", "echo ok never", needs=("third",)))
+        self.assertIn("ok second: made", found)
+        self.assertIn("skipped third: third", found)
+        self.assertIn("skipped fourth: fourth", found)
+        self.assertNotIn("never", " ".join(found))
+
+    def test_nothing_runs_beside_a_stage_that_is_alone(self):
+        mark = f"{self.folder}/mark"
+        beside = f'touch {mark}.$0.$$; sleep 0.3; rm {mark}.*.$$; echo "ok done"'
+        found = self.run_stages(stage("alone", f'ls {mark}.* 2>/dev/null && echo "FAILED beside" || echo "ok alone"', alone=True), stage("one", beside), stage("two", beside))
+        self.assertEqual(found[-1], "ok alone: alone")
+
+    def test_a_suite_with_a_second_attempt_is_unsteady_when_that_passes(self):
+        script = f'test -e {self.folder}/again && echo "ok one" && exit; touch {self.folder}/again; echo "FAILED one"; exit 1'
+        self.assertEqual(self.run_stages(stage("some", script, again=True)), ["unsteady some: one", "ok some: one"])
+
+    def test_interrupted_what_was_started_ends_and_nothing_else_begins(self):
+        began = time.monotonic()
+        found = self.run_stages(stage("long", f"echo $$ >{self.folder}/pid; echo ok one; sleep 600; echo ok two"), stage("next", "echo ok three", needs=("long",)), end_after=0.5)
+        self.assertLess(time.monotonic() - began, 60)
+        self.assertEqual(found, ["ok long: one"])
+        with open(f"{self.folder}/pid", encoding="ascii") as file, self.assertRaises(ProcessLookupError):
+            os.kill(int(file.read()), 0)
+
+    def test_results_are_kept_and_what_failed_is_chosen_again(self):
+        kept = lines.KEPT
+        self.addCleanup(setattr, lines, "KEPT", kept)
+        lines.KEPT = f"{self.folder}/tests.json"
+        lines.save([lines.Result("e2e", "ok", "runs: a"), lines.Result("e2e", "FAILED", "runs: b"), lines.Result("nginx", "FAILED", "c")])
+        self.assertEqual(run.chosen_failed(lines.load()), {"e2e": ["--only", "runs: b"], "e2e-alone": ["--only", "runs: b"], "nginx": []})
+
+
+class Names(unittest.TestCase):
+    def test_every_stage_is_known_and_what_it_needs_comes_before_it(self):
+        known = []
+        for one in stages.STAGES + stages.BY_HAND:
+            self.assertLessEqual(set(one.needs), set(known), one.name)
+            known.append(one.name)
+
+    def test_a_name_is_a_stage_or_words_of_one_or_of_end_to_end_tests(self):
+        self.assertEqual(run.split("nginx"), ("nginx", None))
+        self.assertEqual(run.split("unit:base/test_buf exactly"), ("unit", "base/test_buf exactly"))
+        self.assertEqual(run.split("H-10: tokens"), ("e2e", "H-10: tokens"))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    unittest.main()

@@ -34,10 +34,11 @@ class Run(threading.Thread):
         os.makedirs(os.path.dirname(self.log), exist_ok=True)
         self.start()
 
-    @property
-    def passed(self):
-        """Whether what needs the stage may begin."""
-        return self.status == 0
+    def hindrance(self):
+        """Why what needs the stage cannot run; "" when it can."""
+        if self.status == 0:
+            return ""
+        return next((one.reason for one in self.results if one.state == "skipped" and one.whole), f"the stage {self.stage.name} has failed")
 
     def run(self):
         self.attempt("FAILED" if not self.stage.again else "unsteady")
@@ -119,7 +120,7 @@ class Schedule:
     def __init__(self, chosen, arguments, environment, display):
         self.waiting, self.arguments, self.environment, self.display = list(chosen), arguments, environment, display
         self.under_way = []
-        self.ended = {}  # name -> did it pass?
+        self.ended = {}  # name -> why what needs it cannot run; "" when it can
 
     def run_all(self):
         while self.waiting or self.under_way:
@@ -127,18 +128,18 @@ class Schedule:
             time.sleep(0.1)
             for run in [one for one in self.under_way if not one.is_alive()]:
                 self.under_way.remove(run)
-                self.ended[run.stage.name] = run.passed
+                self.ended[run.stage.name] = run.hindrance()
                 self.environment |= run.exports
                 self.display.ended(run)
             self.display.tick(self.under_way)
 
     def begin_what_may(self):
         for stage in list(self.waiting):
-            lacking = [name for name in stage.needs if self.ended.get(name) is False]
-            if lacking:
+            hindrance = next(filter(None, map(self.ended.get, stage.needs)), None)
+            if hindrance:
                 self.waiting.remove(stage)
-                self.ended[stage.name] = False
-                self.display.result(lines.Result(stage.name, "skipped", stage.name, reason=f"needs the stage {lacking[0]}, which has failed", whole=True))
+                self.ended[stage.name] = hindrance
+                self.display.result(lines.Result(stage.name, "skipped", stage.name, reason=hindrance, whole=True))
             elif self.may_begin(stage):
                 self.waiting.remove(stage)
                 run = Run(stage, self.arguments.get(stage.name, []), dict(self.environment), self.display.result)
@@ -146,7 +147,7 @@ class Schedule:
                 self.display.begun(run)
 
     def may_begin(self, stage):
-        if not all(self.ended.get(name) for name in stage.needs):
+        if not all(self.ended.get(name) == "" for name in stage.needs):
             return False
         if stage.alone:
             return not self.under_way and all(one.alone for one in self.waiting)

@@ -68,6 +68,7 @@ class Runner(unittest.TestCase):
                                 stage("bad", "exit 1"), stage("third", "echo ok never", needs=("bad",)), stage("fourth", "echo ok never", needs=("third",)))
         self.assertIn("ok second: made", found)
         self.assertIn("skipped third: third", found)
+        self.assertEqual([one.reason for one in self.display.results if one.stage == "fourth"], ["the stage bad has failed"])
         self.assertIn("skipped fourth: fourth", found)
         self.assertNotIn("never", " ".join(found))
 

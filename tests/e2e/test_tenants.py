@@ -66,14 +66,11 @@ def _sandbox(client, **more):
     return client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"} | more)["sandboxId"]
 
 
-UNTIL_GO = "until [ -e go ]; do sleep 0.1; done"
-
-
 @test("concurrent_runs: further runs wait, then are refused with the limit named; commands in a sandbox count, too")
 def _():
     client, other = _client("busy"), _client("other")
     sandbox = _sandbox(client)
-    run = client.begin_run(UNTIL_GO, "bash")
+    run = client.begin_run(runs.UNTIL_GO, "bash")
     wait_until(lambda: client.structured("list_runs", {})["runs"], 10, "the run is under way")
     began = time.monotonic()
     text, fields = _busy(client, "run_code", _arguments(client, waitMs=1000))

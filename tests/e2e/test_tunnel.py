@@ -9,6 +9,7 @@ import ssl
 import threading
 import time
 
+import runs
 import sites
 from harness import Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from mcp import Client, end_run
@@ -275,9 +276,6 @@ def _upgrade(site):
     wait_until(lambda: site.log().count("listening on") > before, 20, "the new program serves")
 
 
-UNTIL_GO = "until [ -e go ]; do sleep 0.1; done"
-
-
 def _upgrade_walk(kind):
     site = sites.own(SETTINGS, nginx=NGINX, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
     tunnel = kind(site)
@@ -291,10 +289,10 @@ def _upgrade_walk(kind):
             statuses.append(pings.request("ping").status)
     caller = threading.Thread(target=ask, daemon=True)
     caller.start()
-    params = {"name": "run_code", "arguments": {"conversationId": "streams", "language": "bash", "code": f"echo one; {UNTIL_GO}; echo two"}}
+    params = {"name": "run_code", "arguments": {"conversationId": "streams", "language": "bash", "code": f"echo one; {runs.UNTIL_GO}echo two"}}
     stream = open_modern(tunnel.client(), "tools/call", params, name="run_code", meta={"progressToken": "p"}).begin()
     stream.wait_for("notifications/progress", 3)
-    run = lasts.begin_run(f"{UNTIL_GO}; echo over", "bash")
+    run = lasts.begin_run(f"{runs.UNTIL_GO}echo over", "bash")
     wait_until(lambda: len(site.containers()) == 2, 15, "both programs run")
     _upgrade(site)
     for conversation in ("tunnel", "streams"):

@@ -2,13 +2,14 @@
 """A user of the interpreter sandbox: sandboxes by session_id that keep their variables, files in them, charts."""
 import base64
 import json
+import secrets
 
 import client
 
 NAMES = {"create_sandbox", "close_sandbox", "get_sandbox_status", "execute_code", "install_package", "create_run_close",
          "list_files", "read_file", "write_file", "upload_file", "connect", "send_command", "disconnect", "list_connections",
          "generate_line_chart", "generate_bar_chart", "generate_scatter_plot", "generate_interactive_chart", "generate_heatmap"}
-SESSION = "my-session"
+SESSION = f"my-session-{secrets.token_hex(4)}"
 ROWS = [{"month": "Jan", "sales": 10, "cost": 7}, {"month": "Feb", "sales": 14, "cost": 8}, {"month": "Mar", "sales": 9, "cost": 6}]
 
 

@@ -10,7 +10,7 @@ from scratch import read
 UNIT, OTHERS, FUZZ, SCRIPTS, E2E = "unit tests of the folder", "unit tests of others", "fuzz seeds", "scripts of the folder", "end-to-end core"
 STEPS = {"unit": (UNIT, OTHERS, FUZZ), "scripts": (SCRIPTS,), "e2e": (E2E,)}
 E2E_SECONDS = 1800
-SECONDS = 120  # of a test that is not known yet
+SECONDS = 60  # of a test that is not known yet
 WHOLE_SECONDS = 600
 NEAREST_MAX = 3
 SYMBOL = re.compile(r" [TDBRV] (\w+)$", re.M)

@@ -307,6 +307,7 @@ static void a_reload_moves_a_socket(void **state)
     AUTO_FREE char *before = mem_printf("SANDCGI_LISTEN=%s\n", w->front);
     AUTO_FREE char *after = mem_printf("SANDCGI_LISTEN=%s\nSANDCGI_LISTEN_MODE=0600\n", moved);
     AUTO_FREE char *impossible = mem_printf("SANDCGI_LISTEN=%s/no/front.sock\n", w->folder);
+    AUTO_FREE char *late = mem_printf("%sSANDCGI_LOG=%s\n", before, w->folder); /* a folder */
     int ends[2];
     struct stat st;
 
@@ -321,6 +322,12 @@ static void a_reload_moves_a_socket(void **state)
     kill(w->pid, SIGHUP);
     wait_for_text(ends[0], "settings not reloaded: SANDCGI_LISTEN");
     assert_int_equal(only_master(w), master);
+    assert_true(is_healthy(w));
+    write_text(config, late);
+    kill(w->pid, SIGHUP);
+    wait_for_text(ends[0], "settings not reloaded: SANDCGI_LOG");
+    assert_int_equal(only_master(w), master);
+    assert_int_equal(wait_for_exit(w, 500), -1);
     assert_true(is_healthy(w));
     write_text(config, after);
     kill(w->pid, SIGHUP);

@@ -44,6 +44,7 @@ static void everything_else_is_refused(void **state)
         {"CONNECT index.test/x:443 HTTP/1.1\r\n\r\n", INDEX_REQUEST_BAD},
         {"CONNECT index.test:443 HTTP/1.1\nA: b\r\n\r\n", INDEX_REQUEST_BAD},
         {"CONNECT index.test:443 HTTP/1.1\r\nA: b\rC\r\n\r\n", INDEX_REQUEST_BAD},
+        {"CONNECT index.test:443 HTTP/1.1\r\nA: b\nC: d\r\n\r\n", INDEX_REQUEST_BAD},
         {"CONNECT [index.test]:443 HTTP/1.1\r\n\r\n", INDEX_REQUEST_BAD},
         {"CONNECT HTTP/1.1\r\n\r\n", INDEX_REQUEST_BAD},
     };

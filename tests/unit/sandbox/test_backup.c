@@ -365,6 +365,24 @@ static void modes_have_no_bits_that_give_rights(void **state)
     sandbox_root_close(&other);
 }
 
+/* Of at most so many conversations that ten digits count them. */
+static void a_conversation_of_a_backup_has_a_number(void **state)
+{
+    static const char *const bad[] = {
+        "/files",  "0/files", "1000000001/files", "-1/files", "10000000000/files",
+        "x/files", "1/other", "1/filesx",         "1/files/", "1/files/..",
+        "1",       ""};
+    struct fixture *f = *state;
+    struct backup_entry entry;
+
+    assert_works(backup_entry_parse("1000000000/files/d/x", &entry, &f->e), f->e);
+    assert_int_equal(entry.part, BACKUP_PART_FILE);
+    assert_int_equal(entry.number, 1000000000);
+    assert_string_equal(entry.name, "d/x");
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_fails(backup_entry_parse(bad[i], &entry, &f->e), ERR_INVALID, f->e);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 UNIT_COMMAND(BACKUP_READER_COMMAND, backup_reader_main)
 
@@ -374,5 +392,6 @@ static const struct CMUnitTest tests[] = {
     CASE(a_replacement_that_fails_brings_everything_back),
     CASE(a_hostile_backup_is_refused_and_leaves_nothing),
     CASE(modes_have_no_bits_that_give_rights),
+    CASE(a_conversation_of_a_backup_has_a_number),
 };
 UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -30,10 +30,15 @@ make_all() {
     quietly make make -C "$build" -j "$(nproc)" "$@" || die "the build failed: see above"
 }
 
-build_with_sanitizers() {
+# What suites start.
+build_program() {
     configured CFLAGS='-O1 -g' --enable-sanitizer=address,undefined --enable-werror
     make_all all
-    make_all check-programs tests/e2e/sandcgi-other-version tests/conformance/sandcgi-conformance
+    make_all tests/e2e/sandcgi-other-version tests/conformance/sandcgi-conformance
+}
+
+build_units() {
+    make_all check-programs
 }
 
 # unit_tests [NAME…]: all of make check, or the tests, and scripts, whose names have these words.

@@ -40,11 +40,12 @@ def python(path, *arguments):
 
 STAGES = (
     Stage("packages", shell("(($#)) || set -- build server browser rest", 'packages_ensure "$@"'), core=["build", "server", "browser"], tests=False),
-    Stage("build", shell("build_with_sanitizers"), needs=("packages",), cores=2, core=[], tests=False),
+    Stage("build", shell("build_program"), needs=("packages",), cores=2, core=[], tests=False),
     Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
     Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
-    Stage("unit", shell('unit_tests "$@"'), needs=("build",), core=[], words=""),
+    Stage("units", shell("build_units"), needs=("build",), core=[], tests=False),
+    Stage("unit", shell('unit_tests "$@"'), needs=("units",), core=[], words=""),
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),

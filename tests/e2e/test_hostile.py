@@ -419,6 +419,15 @@ def _():
     wait_until(lambda: procs.is_confined(site.hub_process()), 10, "the hub is confined")
 
 
+@test("H-22: the folder of sessions is open in workers and the hub alone, and none of them has the folder of files open", core=True)
+def _():
+    site = sites.shared()
+    opened = {pid: procs.open_files(pid) for pid in site.processes()}
+    fronts = {site.hub_process(), *site.workers()}
+    equal({pid for pid, names in opened.items() if f"{site.root}/.sessions" in names}, fronts, "who has the folder of sessions")
+    equal({pid for pid, names in opened.items() if site.root in names} & fronts, set(), "who has the folder of files")
+
+
 @test("H-10: tokens, code, environment values, input, output and file URLs are in no log", core=True)
 def _():
     site, client = sites.shared(), sites.client()

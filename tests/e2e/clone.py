@@ -18,6 +18,25 @@ def _names(*arguments):
     return [os.fsdecode(name) for name in _git("ls-files", "-z", *arguments).split(b"\0") if name]
 
 
+# What ./start.sh makes of the sources below a clone.
+BUILT = ("aclocal.m4", "configure", "config.h.in", "Makefile.in", "build-aux", "build", "runners/common/entry", "runners/warm/warm.so",
+         "runners/nss/libnss_sandbox.so.2")
+
+
+def take_build(folder):
+    """What ./start.sh has built in this tree, with the times of the sources, so that make builds in the clone what is out of date."""
+    if not os.path.exists(f"{TOP}/.git") or not os.path.exists(f"{TOP}/build/sandcgi"):
+        return
+    for name in _names():
+        if os.path.lexists(f"{TOP}/{name}"):
+            shutil.copystat(f"{TOP}/{name}", f"{folder}/{name}", follow_symlinks=False)
+    for name in BUILT:
+        if os.path.isdir(f"{TOP}/{name}"):
+            shutil.copytree(f"{TOP}/{name}", f"{folder}/{name}", symlinks=True)
+        elif os.path.exists(f"{TOP}/{name}"):
+            shutil.copy2(f"{TOP}/{name}", f"{folder}/{name}")
+
+
 def make_clone(folder):
     """git clone, and on top what is changed but not committed."""
     if not os.path.exists(f"{TOP}/.git"):
@@ -109,6 +128,7 @@ class Clone:
 def made():
     """The clone, not yet started."""
     clone = Clone()
+    take_build(clone.folder)
     at_end(clone.start_sh, "--stop")
     return clone
 

@@ -13,7 +13,7 @@ from harness import check, equal, test, wait_until
 from mcp import ToolError
 
 # How many reads, uploads and so on; the promise is made for 100000.
-CALLS = int(os.environ.get("SANDCGI_TEST_SWAPS", "3000"))
+CALLS = int(os.environ.get("SANDCGI_TEST_SWAPS", "1000"))
 CLIENTS = 4
 LEGACY = {"MCP-Protocol-Version": "2025-11-25"}
 PUT = base64.b64encode(b"put").decode()

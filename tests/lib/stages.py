@@ -43,7 +43,7 @@ STAGES = (
     Stage("build", shell("build_program"), needs=("packages",), cores=2, core=[], tests=False),
     Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
-    Stage("e2e", python("tests/e2e/run.py", "--which", "beside"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
+    Stage("e2e", python("tests/e2e/run.py", "--which", "beside", "--jobs", "3"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
     Stage("units", shell("build_units"), needs=("build",), core=[], tests=False),
     Stage("unit", shell('unit_tests "$@"'), needs=("units",), core=[], words=""),
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),

@@ -4,10 +4,8 @@
 #include "common/base/mem.h"
 #include "common/mcp/features/task.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/tools/tools_fixture.h"
 
 #define PNG "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1"
 #define ID  "0123456789abcdef01234567"
@@ -22,7 +20,6 @@
 #define NO_RUN "runId: no such run (unknown, expired, or another client's)"
 #define TASKS  "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
 
-static struct tools_world world;
 static json_t *sent; /* array of messages to the client */
 
 static int note_sent(void *ctx, const json_t *message)
@@ -33,8 +30,7 @@ static int note_sent(void *ctx, const json_t *message)
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open(state);
     world.server.tasks = &tools_tasks;
     fake_broker.looks = fake_broker.looks ? fake_broker.looks : json_array();
     sent = json_array();
@@ -43,10 +39,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     json_decref(sent);
-    tools_world_clear(&world);
-    return 0;
+    return tools_close(state);
 }
 
 static json_t *load(const char *text)

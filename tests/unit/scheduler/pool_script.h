@@ -23,6 +23,7 @@
 
 #include "tests/unit/scheduler/pool_world.h"
 
+#include "common/base/parse.h"
 #include "common/rpc/json.h"
 
 /* After a run its answer is on its way by then, and containers may start. */
@@ -75,11 +76,21 @@ static inline bool script_is(const char *word, const char *name)
     return strcmp(word, name) == 0;
 }
 
+static inline int script_number(const char *text)
+{
+    uint64_t n = 0;
+
+    if (*text && parse_u64(text, 0, INT_MAX, &n) < 0)
+        fail_msg("no number: %s", text);
+    return (int)n;
+}
+
 static inline void script_add_language(struct world *w, char **a)
 {
     struct pool_language *l = &w->settings.items[w->settings.n++];
 
-    *l = (struct pool_language){.n = (size_t)atoi(a[1]), .spare = (size_t)atoi(a[2])};
+    *l = (struct pool_language){.n = (size_t)script_number(a[1]),
+                                .spare = (size_t)script_number(a[2])};
     snprintf(l->language, sizeof(l->language), "%s", a[0]);
 }
 
@@ -92,14 +103,14 @@ static inline bool script_set(struct world *w, const char *word, char **a)
     else if (script_is(word, "reuse"))
         w->settings.reuse = true;
     else if (script_is(word, "spare"))
-        w->settings.items[0].spare = (size_t)atoi(a[0]);
+        w->settings.items[0].spare = (size_t)script_number(a[0]);
     else if (script_is(word, "memory"))
-        w->settings.memory_bytes = (unsigned long long)atoi(a[0]) * POOL_STARTED_BYTES +
-                                   (unsigned long long)atoi(a[1]) * POOL_PRELOADED_BYTES;
+        w->settings.memory_bytes = (unsigned long long)script_number(a[0]) * POOL_STARTED_BYTES +
+                                   (unsigned long long)script_number(a[1]) * POOL_PRELOADED_BYTES;
     else if (script_is(word, "busy") || script_is(word, "idle"))
         w->idle = script_is(word, "idle");
     else if (script_is(word, "queued"))
-        w->waiting = (size_t)atoi(a[0]);
+        w->waiting = (size_t)script_number(a[0]);
     else
         return script_is(word, "none");
     return true;
@@ -125,7 +136,7 @@ static inline void script_run(struct world *w, char **a)
 
 static inline void script_run_many(struct world *w, char **a)
 {
-    for (int i = 0; i < atoi(a[0]); i++) {
+    for (int i = 0; i < script_number(a[0]); i++) {
         char name[32], none[] = "";
         snprintf(name, sizeof(name), "%s%d", a[2], i);
         script_run(w, (char *[]){a[1], name, none, none});
@@ -168,7 +179,7 @@ static inline bool script_do(struct world *w, const char *word, char **a)
 static inline int64_t script_time(const struct world *w, const char *text)
 {
     return (*text == '@' ? w->pool->last_end_ms : w->now) +
-           (script_is(text, "+young") ? POOL_YOUNG_MS : atoi(text + 1));
+           (script_is(text, "+young") ? POOL_YOUNG_MS : script_number(text + 1));
 }
 
 static inline bool script_is_nothing_until(struct world *w, int64_t at_ms)
@@ -225,7 +236,7 @@ static inline bool script_holds(struct world *w, const char *word, char **a)
     if (script_is(word, "chosen"))
         return chosen_for(w, a[0], a[1], script_is(a[2], "known"));
     if (script_is(word, "settle"))
-        return world_settle(w) == atoi(a[0]) || !a[0][0];
+        return world_settle(w) == script_number(a[0]) || !a[0][0];
     const bool nothing = !world_ask(w, &action);
     return nothing && (script_is(word, "nothing") || (script_is(word, "never") && w->again == -1) ||
                        (script_is(word, "later") && w->again > w->now) ||
@@ -247,7 +258,7 @@ static inline bool script_step(struct world *w, char *word)
         world_begin(w);
     if (*rest == '=') {
         *rest = '\0';
-        return script_count(w, word) == atoi(rest + 1);
+        return script_count(w, word) == script_number(rest + 1);
     }
     if (strncmp(word, "until", 5) == 0)
         return script_is_nothing_until(w, script_time(w, word + 5));

@@ -61,6 +61,9 @@ static void who_cannot_serve_is_not_chosen(void **state)
     c->claimed = true;
     assert_null(chosen(w, &want));
     c->claimed = false;
+    c->network = true;
+    assert_null(chosen(w, &want));
+    c->network = false;
     c->state = CHILD_ENDED;
     assert_null(chosen(w, &want));
     c->state = CHILD_RUNNING;
@@ -269,6 +272,18 @@ static void misses_add_places_that_lapse(void **state)
             " +30000 rest bash=1 known=1");
 }
 
+/* Its claim was noted by the broker before. */
+static void an_adopted_run_says_nothing_of_languages(void **state)
+{
+    struct world *w = after(state, "rest");
+    struct child *c = world_child(w, world_runner(w, "python"), "dir-1", CHILD_RUNNING);
+
+    c->claimed = true;
+    world_run(w, c);
+    world_end(w, c);
+    play(w, "long python@dir-1=1 dir-1=1");
+}
+
 static void runs_with_network_leave_no_trace(void **state)
 {
     struct world *w = after(state, "rest");
@@ -417,7 +432,8 @@ static void what_may_not_be_used_again_is_not(void **state)
     struct child *c = kept(w, run(w, "bash", "dir-1", NEW));
 
     assert_true(pool_may_reuse(w->pool, c, w->now));
-    assert_false(pool_may_reuse(w->pool, c, w->now + 3600000));
+    assert_true(pool_may_reuse(w->pool, c, c->born_ms + 3599999));
+    assert_false(pool_may_reuse(w->pool, c, c->born_ms + 3600000));
     c->runs = 999;
     assert_false(pool_may_reuse(w->pool, c, w->now));
     c->runs = 998;
@@ -545,6 +561,7 @@ static const struct CMUnitTest tests[] = {
     POOL_TEST(another_image_or_an_hour_replaces_what_waits),
     POOL_TEST(guesses_are_few_and_fresh),
     POOL_TEST(misses_add_places_that_lapse),
+    POOL_TEST(an_adopted_run_says_nothing_of_languages),
     POOL_TEST(runs_with_network_leave_no_trace),
     POOL_TEST(the_conversation_used_longest_ago_makes_room),
     POOL_TEST(what_they_say_that_they_use_counts),
@@ -563,6 +580,8 @@ static const struct CMUnitTest tests[] = {
      */
     SCENE(the_shelves_are_filled_in_turn_and_some_loaded,
           "settle:4 python=2 typescript=1 bash=1 up next:load:python settle:1 up later"),
+    SCENE(no_more_are_started_at_once_than_may_be,
+          "only:bash:9 settle:4 bash=4 up settle:4 bash=8"),
     SCENE(a_run_that_is_old_delays_no_container,
           "rest begin:python:dir-1:new +young run:bash:dir-2:new next:start"),
     SCENE(nothing_waits_where_nothing_is_to_wait, "none never run:python:sandbox_dir:new nothing"),
@@ -572,6 +591,8 @@ static const struct CMUnitTest tests[] = {
     SCENE(libraries_are_loaded_fast_only_when_there_is_no_run,
           "busy rest idle next:load:python:fast queued:1 next:load:python:paced queued:0"
           " begin:bash:dir-1:new busy +1000 rest idle next:load:python:paced"),
+    SCENE(libraries_may_use_what_is_left_to_the_last_byte,
+          "memory:1:1 only:python:2 rest +1000 rest loaded:warm=1"),
     /* The warm directory comes first. */
     SCENE(a_conversation_used_once_gets_its_next_when_all_is_quiet,
           "rest run:bash:dir-1:new settle:1 dir-1=0 up until@250 settle:1 dir-1=1"),
@@ -581,6 +602,14 @@ static const struct CMUnitTest tests[] = {
           " rest dir-1=1 dir-2=1 chosen:python:dir-2:known"),
     SCENE(one_that_comes_back_gets_its_next_at_once,
           "rest run:bash:dir-1:known settle:1 dir-1=1 up chosen:bash:dir-1:known"),
+    SCENE(an_added_place_goes_ten_seconds_after_the_last_miss,
+          "rest begin:bash:a:new begin:bash:b:new +9999 rest bash=2 +1 rest bash=1"),
+    /* Its first run is not over, so it could not have one. */
+    SCENE(a_call_beside_another_adds_no_place,
+          "rest begin:bash:a:known run:bash:a:known +young rest a=1"),
+    SCENE(what_makes_room_is_gone_before_another_is_started,
+          "memory:2 only:bash:1 rest run:bash:a:known rest a=1 bash=1"
+          " run:bash:b:known settle:1 ended=1 b=0 up settle:1 b=1"),
     SCENE(an_unused_conversation_loses_its_container,
           "rest run:bash:dir-1:known rest dir-1=1 @599999 rest dir-1=1 +1 rest dir-1=0"
           " run:bash:dir-2:known forget:dir-2 rest dir-2=0"),
@@ -598,6 +627,10 @@ static const struct CMUnitTest tests[] = {
           "rest many:7:python:p- run:bash:p-0:known long p-0=2 p-2=1"
           " run:bash:p-1:known run:python:p-2:known long bash@p-2=1 p-3=1 chosen:bash:p-2:known"
           " many:70:python:q- run:python:p-4:known long bash@p-4=0"),
+    /* 12 of 45 are a sign; half of 12 are none among 33. */
+    SCENE(what_many_took_long_ago_counts_half,
+          "memory:256 rest many:44:python:p- many:12:bash:p- run:python:x:known long bash@x=1"
+          " many:19:python:q- run:python:y:known long bash@y=0"),
     /* There is room for one of each language, and for three conversations; b may want bash, too. */
     SCENE(no_conversation_loses_its_container_for_an_expected_language,
           "memory:5 only:typescript:1 also:bash:1 rest run:typescript:a:known run:bash:a:known rest"

@@ -373,30 +373,18 @@ static void subscriptions_are_kept_and_bounded(void **state)
     struct mcp_world *w = *state;
     struct mcp_session s = {.record = NULL};
     struct err e = ERR_INIT;
-    struct asked a;
 
     mcp_world_start(w, "2025-06-18", "{}");
     for (int i = 0; i < MCP_SUBSCRIPTIONS_MAX + 1; i++) {
-        char text[256];
-        snprintf(text, sizeof text,
-                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
-                 "\"params\":{\"uri\":\"test://%d\"}}",
-                 i);
-        a = mcp_world_ask(w, text);
+        char uri[64];
+        snprintf(uri, sizeof uri, "{\"uri\":\"test://%d\"}", i);
         if (i < MCP_SUBSCRIPTIONS_MAX)
-            assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+            mcp_expect_empty(w, "resources/subscribe", uri);
         else
-            assert_contains(a.text, "-32602");
-        asked_clear(&a);
+            mcp_expect(w, "resources/subscribe", uri, "-32602");
     }
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/unsubscribe\","
-                         "\"params\":{\"uri\":\"test://7\"}}");
-    assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
-                         "\"params\":{\"uri\":\"else://7\"}}");
-    assert_contains(a.text, "-32002");
-    asked_clear(&a);
+    mcp_expect_empty(w, "resources/unsubscribe", "{\"uri\":\"test://7\"}");
+    mcp_expect(w, "resources/subscribe", "{\"uri\":\"else://7\"}", "-32002");
     assert_works(mcp_session_load(&w->server, w->session, "me", &s, &e), e);
     assert_int_equal(json_array_size(json_object_get(s.record, "subscriptions")),
                      MCP_SUBSCRIPTIONS_MAX - 1);
@@ -405,13 +393,7 @@ static void subscriptions_are_kept_and_bounded(void **state)
 
 static void without_a_session_there_is_no_subscription(void **state)
 {
-    struct mcp_world *w = *state;
-    struct asked a = mcp_world_ask(
-        w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
-           "\"params\":{\"uri\":\"test://a\"}}");
-
-    assert_contains(a.text, "-32600");
-    asked_clear(&a);
+    mcp_expect(*state, "resources/subscribe", "{\"uri\":\"test://a\"}", "-32600");
 }
 
 static void a_log_level_is_checked_and_remembered(void **state)
@@ -419,17 +401,10 @@ static void a_log_level_is_checked_and_remembered(void **state)
     struct mcp_world *w = *state;
     struct mcp_session s = {.record = NULL};
     struct err e = ERR_INIT;
-    struct asked a;
 
     mcp_world_start(w, "2025-06-18", "{}");
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\","
-                         "\"params\":{\"level\":\"loud\"}}");
-    assert_contains(a.text, "-32602");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\","
-                         "\"params\":{\"level\":\"info\"}}");
-    assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
-    asked_clear(&a);
+    mcp_expect(w, "logging/setLevel", "{\"level\":\"loud\"}", "-32602");
+    mcp_expect_empty(w, "logging/setLevel", "{\"level\":\"info\"}");
     assert_works(mcp_session_load(&w->server, w->session, "me", &s, &e), e);
     assert_string_equal(json_get_string(s.record, "logLevel"), "info");
     mcp_session_clear(&s);

@@ -53,18 +53,9 @@ static void legacy_clients_get_no_task_whatever_they_declare(void **state)
     struct mcp_world *w = *state;
 
     mcp_world_start(w, "2025-11-25", DECLARED);
-    struct asked a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
-                                      "\"params\":{\"name\":\"goes_on\"}}");
-    assert_contains(a.text, "done at once");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tasks/get\","
-                         "\"params\":{\"taskId\":\"t1\"}}");
-    assert_contains(a.text, "-32601");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
-                         "\"params\":{\"name\":\"must_go_on\"}}");
-    assert_contains(a.text, "done at once");
-    asked_clear(&a);
+    mcp_expect(w, "tools/call", "{\"name\":\"goes_on\"}", "done at once");
+    mcp_expect(w, "tasks/get", "{\"taskId\":\"t1\"}", "-32601");
+    mcp_expect(w, "tools/call", "{\"name\":\"must_go_on\"}", "done at once");
 }
 
 static void the_extension_is_told_to_modern_clients_only(void **state)

@@ -28,6 +28,19 @@ static json_t *run_making(const char *files)
     return run_with("");
 }
 
+/* That file, and n of another name. */
+static json_t *run_making_many(const char *first, int n, const char *name, int size)
+{
+    json_auto_t *files = json_array();
+
+    for (int i = 0; i <= n; i++)
+        json_array_append_new(files,
+                              json_pack("{s:s, s:i, s:s, s:s}", "name", i == 0 ? first : name,
+                                        "size", size, "change", "created", "url", "u"));
+    AUTO_FREE char *text = json_dumps(files, 0);
+    return run_making(text);
+}
+
 static const char *type_at(const json_t *result, size_t n)
 {
     const char *type = json_get_string(json_array_get(json_object_get(result, "content"), n),
@@ -166,17 +179,9 @@ static void every_file_is_a_link_with_its_type(void **state)
 
 static void links_are_counted_and_names_cleaned_for_display(void **state)
 {
-    json_t *files = json_array();
+    json_auto_t *result = run_making_many("a\n\xE2\x80\xAEx.csv", 59, "x.csv", 1);
 
     (void)state;
-    json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a\n\xE2\x80\xAEx.csv",
-                                           "size", 1, "change", "created", "url", "u"));
-    for (int i = 0; i < 59; i++)
-        json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "x.csv", "size", 1,
-                                               "change", "created", "url", "u"));
-    AUTO_FREE char *text = json_dumps(files, 0);
-    json_decref(files);
-    json_auto_t *result = run_making(text);
     assert_int_equal(count_type(result, "resource_link"), 50);
     assert_non_null(strstr(tools_world_text(result, 0), "50 more files"));
     assert_string_equal(
@@ -281,13 +286,7 @@ static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **s
     assert_int_equal(fake_broker.opens, 4); /* the huge and the gone one are not even opened */
 
     fake_broker_add_file("a.png", PNG, PNG_LEN);
-    json_t *files = json_array();
-    for (int i = 0; i < 5; i++)
-        json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a.png", "size", 20,
-                                               "change", "created", "url", "u"));
-    AUTO_FREE char *text = json_dumps(files, 0);
-    json_decref(files);
-    json_auto_t *many = run_making(text);
+    json_auto_t *many = run_making_many("a.png", 4, "a.png", 20);
     assert_int_equal(count_type(many, "image"), 3);
 }
 

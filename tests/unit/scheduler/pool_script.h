@@ -1,23 +1,25 @@
 /*
- * What happens to the pool and what there is to be then, as words of a text:
+ * What happens to the pool, and what there is to be then, as the words of a text. L is a language,
+ * C a conversation:
  *
- *   reuse, none, busy, idle, queued:N       settings, the machine, calls that wait
- *   only:L:N:S, also:L:N:S, spare:S         languages: places and spare ones; of the first
- *   memory:S:P                              room for S containers and P with libraries
- *   run:L:C:new, …:known, …:known:LIBRARY   a run of 5 ms in a conversation, and its answer
- *   begin:…, serve:…                        one that goes on; one of 1 s, whose container is kept
- *   many:N:L:C                              N runs in C0, C1 …
- *   upload:C, forget:C                      a file for a conversation; its end
- *   rest, long, settle, settle:N, up        until all is there; 10 s of it; actions; they are done
- *   +MS, +young, @MS                        the clock: from now, by POOL_YOUNG_MS, or from the last
- *                                           run's end
- *   until+MS, …                              nothing is to be done before that time, which comes
- *   nothing, later, soon, never             nothing now; then asked again, within a second, never
- *   next:start, next:load:X, …:fast, …:paced  the next action; X: a language or a conversation
- *   chosen:L:C:new, …:known                 a container is there for such a run
- *   KIND=N                                  so many unclaimed containers: a language (on warm
- *                                           directories), a conversation, L@C, warm, all, ended;
- *                                           loaded:KIND: with libraries
+ *   reuse, memory:S:P                   settings, before all else; room for S containers, and for P
+ *                                       with libraries
+ *   none, only:L:N:S, also:L:N:S        languages, their places and spare ones
+ *   spare:S                             the same for the first
+ *   busy, idle, queued:N                the machine; calls that wait
+ *   run:L:C:new, …:known:LIBRARY        a run of 5 ms, what it imports, and its answer
+ *   begin:…, serve:…                    one that goes on; one of 1 s, whose container is kept
+ *   many:N:L:C                          N runs in C0, C1 …
+ *   upload:C, forget:C                  a file for a conversation; its end
+ *   rest, long, up                      until all is there; 10 s of it; what was begun is done
+ *   settle, settle:N                    all that is to be done; so many actions
+ *   +MS, +young, @MS                    the clock: by so much, by POOL_YOUNG_MS, from the last end
+ *   until+MS, until+young, until@MS     nothing is to be done before that time, which comes
+ *   nothing, later, soon, never         nothing now; but some time, within a second, not at all
+ *   next:start, next:load:X:fast        the next action; X: L or C; "paced", or nothing
+ *   chosen:L:C:new, …:known             a container is there for such a run
+ *   KIND=N                              so many unclaimed containers: L (on warm directories), C,
+ *                                       L@C, warm, all, ended; loaded:KIND: with libraries
  */
 #pragma once
 
@@ -107,10 +109,6 @@ static inline bool script_set(struct world *w, const char *word, char **a)
     else if (script_is(word, "memory"))
         w->settings.memory_bytes = (unsigned long long)script_number(a[0]) * POOL_STARTED_BYTES +
                                    (unsigned long long)script_number(a[1]) * POOL_PRELOADED_BYTES;
-    else if (script_is(word, "busy") || script_is(word, "idle"))
-        w->idle = script_is(word, "idle");
-    else if (script_is(word, "queued"))
-        w->waiting = (size_t)script_number(a[0]);
     else
         return script_is(word, "none");
     return true;
@@ -151,7 +149,11 @@ static inline void script_rest_long(struct world *w)
 
 static inline bool script_do(struct world *w, const char *word, char **a)
 {
-    if (script_is(word, "run"))
+    if (script_is(word, "busy") || script_is(word, "idle"))
+        w->idle = script_is(word, "idle");
+    else if (script_is(word, "queued"))
+        w->waiting = (size_t)script_number(a[0]);
+    else if (script_is(word, "run"))
         script_run(w, a);
     else if (script_is(word, "many"))
         script_run_many(w, a);
@@ -252,7 +254,7 @@ static inline bool script_step(struct world *w, char *word)
         for (size_t i = 0; i < ARRAY_LEN(a) && *rest; i++)
             a[i] = strtok_r(NULL, ":", &rest);
         if (script_set(w, word, a))
-            return true;
+            return !w->pool; /* which has copied them */
     }
     if (!w->pool)
         world_begin(w);

@@ -602,14 +602,18 @@ static const struct CMUnitTest tests[] = {
           " rest dir-1=1 dir-2=1 chosen:python:dir-2:known"),
     SCENE(one_that_comes_back_gets_its_next_at_once,
           "rest run:bash:dir-1:known settle:1 dir-1=1 up chosen:bash:dir-1:known"),
-    SCENE(an_added_place_goes_ten_seconds_after_the_last_miss,
-          "rest begin:bash:a:new begin:bash:b:new +9999 rest bash=2 +1 rest bash=1"),
+    SCENE(added_places_go_every_ten_seconds_without_a_miss,
+          "rest begin:bash:a:new begin:bash:b:new begin:bash:c:new +9999 rest bash=3 +1 rest bash=2"
+          " +9999 rest bash=2 +1 rest bash=1"),
     /* Its first run is not over, so it could not have one. */
     SCENE(a_call_beside_another_adds_no_place,
           "rest begin:bash:a:known run:bash:a:known +young rest a=1"),
     SCENE(what_makes_room_is_gone_before_another_is_started,
           "memory:2 only:bash:1 rest run:bash:a:known rest a=1 bash=1"
           " run:bash:b:known settle:1 ended=1 b=0 up settle:1 b=1"),
+    SCENE(none_makes_room_for_one_that_was_used_before_it,
+          "memory:3 only:bash:1 rest run:bash:a:known run:bash:b:known run:bash:c:known"
+          " rest bash=1 a=0 b=1 c=1"),
     SCENE(an_unused_conversation_loses_its_container,
           "rest run:bash:dir-1:known rest dir-1=1 @599999 rest dir-1=1 +1 rest dir-1=0"
           " run:bash:dir-2:known forget:dir-2 rest dir-2=0"),

@@ -41,6 +41,7 @@ TEST_TARGETS += tests/unit/mcp/unit
 endif
 tests_unit_mcp_unit_SOURCES = \
 	$(MCP_FAKES) \
+	tests/unit/mcp/mcp_fixture.h \
 	tests/unit/mcp/test_client_channel.c \
 	tests/unit/mcp/test_elicitation.c \
 	tests/unit/mcp/test_era.c \

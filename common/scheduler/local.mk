@@ -16,6 +16,7 @@ if HAVE_CMOCKA
 TEST_TARGETS += tests/unit/scheduler/unit
 endif
 tests_unit_scheduler_unit_SOURCES = \
+	tests/unit/scheduler/pool_script.h \
 	tests/unit/scheduler/pool_world.h \
 	tests/unit/scheduler/test_admission.c \
 	tests/unit/scheduler/test_children.c \

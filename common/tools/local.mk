@@ -104,7 +104,8 @@ tests_unit_tools_unit_SOURCES = \
 	tests/unit/tools/test_runs.c \
 	tests/unit/tools/test_upload_file.c \
 	tests/unit/tools/test_uri.c \
-	tests/unit/tools/test_words.c
+	tests/unit/tools/test_words.c \
+	tests/unit/tools/tools_fixture.h
 
 FUZZ_TARGETS += tests/fuzz/fuzz_tool_args
 tests_fuzz_fuzz_tool_args_SOURCES = tests/fuzz/fuzz_tool_args.c $(TOOLS_FAKES)

@@ -1,13 +1,11 @@
 /* What happens between a request and its answer: questions, progress, log messages, cancelling. */
 #include "config.h"
 
-#include "tests/unit/unit.h"
-
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/mcp_world.h"
+#include "tests/unit/mcp/mcp_fixture.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,15 +14,6 @@
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"" tool         \
     "\",\"arguments\":{}" meta "}}"
 #define ELICIT "{\"elicitation\":{}}"
-
-static int setup(void **state)
-{
-    static struct mcp_world w;
-
-    mcp_world_init(&w);
-    *state = &w;
-    return 0;
-}
 
 static int teardown(void **state)
 {
@@ -370,7 +359,7 @@ static void a_call_hangs_up_only_where_the_client_can_come_back(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, mcp_open, teardown)
     TEST(a_modern_client_carries_question_and_answer),
     TEST(a_modern_state_comes_back_sealed),
     TEST(a_modern_client_is_only_asked_what_it_declared),

@@ -1,27 +1,10 @@
 #include "config.h"
 
-#include "tests/unit/unit.h"
-
 #include "common/mcp/events/event.h"
 #include "common/mcp/events/listen.h"
 #include "common/mcp/session/session.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/mcp_world.h"
-
-static int setup(void **state)
-{
-    static struct mcp_world w;
-
-    mcp_world_init(&w);
-    *state = &w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    mcp_world_clear(*state);
-    return 0;
-}
+#include "tests/unit/mcp/mcp_fixture.h"
 
 /* What the stream gets to see of the event, as text ("" nothing). */
 static char *hear(struct mcp_world *w, struct mcp_listen *l, struct mcp_event event, bool *out_end)
@@ -243,13 +226,12 @@ static void what_is_no_event_is_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    TEST(a_modern_stream_hears_what_it_asked_for),
-    TEST(only_events_that_can_come_are_promised),
-    TEST(malformed_filters_are_refused),
-    TEST(a_legacy_stream_follows_its_session),
-    TEST(a_stream_on_stdio_follows_the_pin),
-    TEST(streams_are_refused_with_the_right_status),
-    TEST(what_is_no_event_is_refused),
+    MCP_TEST(a_modern_stream_hears_what_it_asked_for),
+    MCP_TEST(only_events_that_can_come_are_promised),
+    MCP_TEST(malformed_filters_are_refused),
+    MCP_TEST(a_legacy_stream_follows_its_session),
+    MCP_TEST(a_stream_on_stdio_follows_the_pin),
+    MCP_TEST(streams_are_refused_with_the_right_status),
+    MCP_TEST(what_is_no_event_is_refused),
 };
 UNIT_TESTS(tests)

@@ -1,28 +1,17 @@
 /* Resources, prompts, completion, mirrored arguments, content that a revision does not have. */
 #include "config.h"
 
-#include "tests/unit/unit.h"
-
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/mcp_world.h"
+#include "tests/unit/mcp/mcp_fixture.h"
 
 #define R(method, params)                                                                          \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":{" params "}}"
 
 static int setup(void **state)
 {
-    static struct mcp_world w;
-
-    mcp_world_init(&w);
-    w.origin.protocol_version = "2025-06-18";
-    *state = &w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    mcp_world_clear(*state);
+    mcp_open(state);
+    ((struct mcp_world *)*state)->origin.protocol_version = "2025-06-18";
     return 0;
 }
 
@@ -324,7 +313,7 @@ static void tools_without_a_title_or_an_output_schema_are_listed_without(void **
 }
 
 static const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, mcp_close)
     TEST(messages_that_end_something_are_known),
     TEST(resources_are_listed_and_read),
     TEST(modern_resources_have_hints_and_another_code),

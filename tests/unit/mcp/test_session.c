@@ -1,14 +1,12 @@
 #include "config.h"
 
-#include "tests/unit/unit.h"
-
 #include "common/base/buf.h"
 #include "common/mcp/client/elicitation.h"
 #include "common/mcp/session/mailbox.h"
 #include "common/mcp/session/session.h"
 #include "common/mcp/session/stream.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/mcp_world.h"
+#include "tests/unit/mcp/mcp_fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,6 +15,14 @@
 
 #define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
 
+static void expect_status(struct mcp_world *w, const char *message, int status)
+{
+    struct asked a = mcp_world_ask(w, message);
+
+    assert_int_equal(a.answer.status, status);
+    asked_clear(&a);
+}
+
 static void age(const struct mcp_world *w, const char *name, int seconds)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
@@ -24,50 +30,25 @@ static void age(const struct mcp_world *w, const char *name, int seconds)
     assert_int_equal(utimensat(w->server.sessions_fd, name, times, AT_SYMLINK_NOFOLLOW), 0);
 }
 
-static int setup(void **state)
-{
-    static struct mcp_world w;
-
-    mcp_world_init(&w);
-    *state = &w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    mcp_world_clear(*state);
-    return 0;
-}
-
 static void initialize_gives_a_session_whose_revision_counts(void **state)
 {
     struct mcp_world *w = *state;
-    struct asked a;
 
     mcp_world_start(w, "2025-06-18", "{\"sampling\":{}}");
     assert_int_equal(strlen(w->session), 64);
     w->origin.protocol_version = "2025-11-25"; /* not what was agreed on */
-    a = mcp_world_ask(w, "[" PING "]");
-    assert_int_equal(a.answer.status, 400);
-    asked_clear(&a);
+    expect_status(w, "[" PING "]", 400);
     w->origin.protocol_version = NULL;
-    a = mcp_world_ask(w, "[" PING "]"); /* without a session this would be 2025-03-26 */
-    assert_int_equal(a.answer.status, 400);
-    asked_clear(&a);
-    a = mcp_world_ask(w, PING);
-    assert_int_equal(a.answer.status, 200);
-    asked_clear(&a);
+    expect_status(w, "[" PING "]", 400); /* without a session this would be 2025-03-26 */
+    expect_status(w, PING, 200);
 }
 
 static void a_session_of_the_revision_with_batches_may_use_them(void **state)
 {
     struct mcp_world *w = *state;
-    struct asked a;
 
     mcp_world_start(w, "2025-03-26", "{}");
-    a = mcp_world_ask(w, "[" PING "]");
-    assert_int_equal(a.answer.status, 200);
-    asked_clear(&a);
+    expect_status(w, "[" PING "]", 200);
 }
 
 static void only_its_tenant_knows_a_session(void **state)
@@ -94,27 +75,20 @@ static void only_its_tenant_knows_a_session(void **state)
         asked_clear(&a);
     }
     w->origin.session = ids[0]; /* an empty header is none */
-    a = mcp_world_ask(w, PING);
-    assert_int_equal(a.answer.status, 200);
-    asked_clear(&a);
+    expect_status(w, PING, 200);
 }
 
 static void an_expired_session_is_unknown_and_swept(void **state)
 {
     struct mcp_world *w = *state;
-    struct asked a;
 
     mcp_world_start(w, "2025-06-18", "{}");
     age(w, w->session, 3000);
-    a = mcp_world_ask(w, PING); /* counts as used */
-    assert_int_equal(a.answer.status, 200);
-    asked_clear(&a);
+    expect_status(w, PING, 200); /* counts as used */
     mcp_sessions_sweep(&w->server);
     assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), 0);
     age(w, w->session, 3700);
-    a = mcp_world_ask(w, PING);
-    assert_int_equal(a.answer.status, 404);
-    asked_clear(&a);
+    expect_status(w, PING, 404);
     mcp_sessions_sweep(&w->server);
     assert_int_equal(faccessat(w->server.sessions_fd, w->session, F_OK, 0), -1);
 }
@@ -367,7 +341,6 @@ static void delete_ends_a_session_for_good(void **state)
 {
     struct mcp_world *w = *state;
     struct mcp_answer answer;
-    struct asked a;
 
     mcp_world_start(w, "2025-11-25", "{}");
     w->origin.tenant = "other";
@@ -384,9 +357,7 @@ static void delete_ends_a_session_for_good(void **state)
     mcp_session_delete(&w->server, &w->origin, &answer);
     assert_int_equal(answer.status, 404);
     json_decref(answer.body);
-    a = mcp_world_ask(w, PING);
-    assert_int_equal(a.answer.status, 404);
-    asked_clear(&a);
+    expect_status(w, PING, 404);
     w->origin.session = NULL;
     mcp_session_delete(&w->server, &w->origin, &answer);
     assert_int_equal(answer.status, 400);
@@ -402,30 +373,18 @@ static void subscriptions_are_kept_and_bounded(void **state)
     struct mcp_world *w = *state;
     struct mcp_session s = {.record = NULL};
     struct err e = ERR_INIT;
-    struct asked a;
 
     mcp_world_start(w, "2025-06-18", "{}");
     for (int i = 0; i < MCP_SUBSCRIPTIONS_MAX + 1; i++) {
-        char text[256];
-        snprintf(text, sizeof text,
-                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
-                 "\"params\":{\"uri\":\"test://%d\"}}",
-                 i);
-        a = mcp_world_ask(w, text);
+        char uri[64];
+        snprintf(uri, sizeof uri, "{\"uri\":\"test://%d\"}", i);
         if (i < MCP_SUBSCRIPTIONS_MAX)
-            assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+            mcp_expect_empty(w, "resources/subscribe", uri);
         else
-            assert_contains(a.text, "-32602");
-        asked_clear(&a);
+            mcp_expect(w, "resources/subscribe", uri, "-32602");
     }
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/unsubscribe\","
-                         "\"params\":{\"uri\":\"test://7\"}}");
-    assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
-                         "\"params\":{\"uri\":\"else://7\"}}");
-    assert_contains(a.text, "-32002");
-    asked_clear(&a);
+    mcp_expect_empty(w, "resources/unsubscribe", "{\"uri\":\"test://7\"}");
+    mcp_expect(w, "resources/subscribe", "{\"uri\":\"else://7\"}", "-32002");
     assert_works(mcp_session_load(&w->server, w->session, "me", &s, &e), e);
     assert_int_equal(json_array_size(json_object_get(s.record, "subscriptions")),
                      MCP_SUBSCRIPTIONS_MAX - 1);
@@ -434,13 +393,7 @@ static void subscriptions_are_kept_and_bounded(void **state)
 
 static void without_a_session_there_is_no_subscription(void **state)
 {
-    struct mcp_world *w = *state;
-    struct asked a = mcp_world_ask(
-        w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\","
-           "\"params\":{\"uri\":\"test://a\"}}");
-
-    assert_contains(a.text, "-32600");
-    asked_clear(&a);
+    mcp_expect(*state, "resources/subscribe", "{\"uri\":\"test://a\"}", "-32600");
 }
 
 static void a_log_level_is_checked_and_remembered(void **state)
@@ -448,17 +401,10 @@ static void a_log_level_is_checked_and_remembered(void **state)
     struct mcp_world *w = *state;
     struct mcp_session s = {.record = NULL};
     struct err e = ERR_INIT;
-    struct asked a;
 
     mcp_world_start(w, "2025-06-18", "{}");
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\","
-                         "\"params\":{\"level\":\"loud\"}}");
-    assert_contains(a.text, "-32602");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\","
-                         "\"params\":{\"level\":\"info\"}}");
-    assert_string_equal(a.text, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
-    asked_clear(&a);
+    mcp_expect(w, "logging/setLevel", "{\"level\":\"loud\"}", "-32602");
+    mcp_expect_empty(w, "logging/setLevel", "{\"level\":\"info\"}");
     assert_works(mcp_session_load(&w->server, w->session, "me", &s, &e), e);
     assert_string_equal(json_get_string(s.record, "logLevel"), "info");
     mcp_session_clear(&s);
@@ -492,29 +438,26 @@ static void deep_capabilities_make_a_session_that_can_be_read_again(void **state
     for (int i = 0; i < 60; i++)
         buf_add_str(&deep, "}");
     mcp_world_start(w, "2025-06-18", buf_str(&deep));
-    struct asked a = mcp_world_ask(w, PING);
-    assert_int_equal(a.answer.status, 200);
-    asked_clear(&a);
+    expect_status(w, PING, 200);
 }
 
 static const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    TEST(initialize_gives_a_session_whose_revision_counts),
-    TEST(a_session_of_the_revision_with_batches_may_use_them),
-    TEST(only_its_tenant_knows_a_session),
-    TEST(an_expired_session_is_unknown_and_swept),
-    TEST(responses_come_to_the_call_that_asked),
-    TEST(what_a_call_left_that_was_killed_is_swept),
-    TEST(a_session_is_offered_what_it_has_named),
-    TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
-    TEST(among_many_sessions_few_are_looked_at_and_used_ones_stay),
-    TEST(without_room_for_a_session_a_client_is_served),
-    TEST(the_sweep_leaves_streams_that_are_being_written),
-    TEST(delete_ends_a_session_for_good),
-    TEST(subscriptions_are_kept_and_bounded),
-    TEST(without_a_session_there_is_no_subscription),
-    TEST(a_log_level_is_checked_and_remembered),
-    TEST(deep_capabilities_make_a_session_that_can_be_read_again),
-    TEST(a_client_that_says_too_much_is_served_without_a_session),
+    MCP_TEST(initialize_gives_a_session_whose_revision_counts),
+    MCP_TEST(a_session_of_the_revision_with_batches_may_use_them),
+    MCP_TEST(only_its_tenant_knows_a_session),
+    MCP_TEST(an_expired_session_is_unknown_and_swept),
+    MCP_TEST(responses_come_to_the_call_that_asked),
+    MCP_TEST(what_a_call_left_that_was_killed_is_swept),
+    MCP_TEST(a_session_is_offered_what_it_has_named),
+    MCP_TEST(a_tenant_with_its_share_of_sessions_loses_its_own),
+    MCP_TEST(among_many_sessions_few_are_looked_at_and_used_ones_stay),
+    MCP_TEST(without_room_for_a_session_a_client_is_served),
+    MCP_TEST(the_sweep_leaves_streams_that_are_being_written),
+    MCP_TEST(delete_ends_a_session_for_good),
+    MCP_TEST(subscriptions_are_kept_and_bounded),
+    MCP_TEST(without_a_session_there_is_no_subscription),
+    MCP_TEST(a_log_level_is_checked_and_remembered),
+    MCP_TEST(deep_capabilities_make_a_session_that_can_be_read_again),
+    MCP_TEST(a_client_that_says_too_much_is_served_without_a_session),
 };
 UNIT_TESTS(tests)

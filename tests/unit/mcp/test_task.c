@@ -1,32 +1,15 @@
 /* The extension io.modelcontextprotocol/tasks. */
 #include "config.h"
 
-#include "tests/unit/unit.h"
-
 #include "common/base/mem.h"
 #include "common/mcp/events/event.h"
 #include "common/mcp/events/listen.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/mcp_world.h"
+#include "tests/unit/mcp/mcp_fixture.h"
 
 #define DECLARED "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
 #define NO_TASK                                                                                    \
     "\"code\":-32602,\"message\":\"taskId: no such task (unknown, expired, or another client's)\""
-
-static int setup(void **state)
-{
-    static struct mcp_world w;
-
-    mcp_world_init(&w);
-    *state = &w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    mcp_world_clear(*state);
-    return 0;
-}
 
 /* Asks with these capabilities; checks status and a part of the answer. */
 static void expect(struct mcp_world *w, const char *method, const char *name, const char *params,
@@ -70,18 +53,9 @@ static void legacy_clients_get_no_task_whatever_they_declare(void **state)
     struct mcp_world *w = *state;
 
     mcp_world_start(w, "2025-11-25", DECLARED);
-    struct asked a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
-                                      "\"params\":{\"name\":\"goes_on\"}}");
-    assert_contains(a.text, "done at once");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tasks/get\","
-                         "\"params\":{\"taskId\":\"t1\"}}");
-    assert_contains(a.text, "-32601");
-    asked_clear(&a);
-    a = mcp_world_ask(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
-                         "\"params\":{\"name\":\"must_go_on\"}}");
-    assert_contains(a.text, "done at once");
-    asked_clear(&a);
+    mcp_expect(w, "tools/call", "{\"name\":\"goes_on\"}", "done at once");
+    mcp_expect(w, "tasks/get", "{\"taskId\":\"t1\"}", "-32601");
+    mcp_expect(w, "tools/call", "{\"name\":\"must_go_on\"}", "done at once");
 }
 
 static void the_extension_is_told_to_modern_clients_only(void **state)
@@ -219,17 +193,13 @@ static void a_bad_list_of_tasks_is_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_call_becomes_a_task_for_those_who_declared_it, setup,
-                                    teardown),
-    cmocka_unit_test_setup_teardown(legacy_clients_get_no_task_whatever_they_declare, setup,
-                                    teardown),
-    cmocka_unit_test_setup_teardown(the_extension_is_told_to_modern_clients_only, setup, teardown),
-    cmocka_unit_test_setup_teardown(each_status_has_its_members, setup, teardown),
-    cmocka_unit_test_setup_teardown(updates_and_cancellations_are_only_acknowledged, setup,
-                                    teardown),
-    cmocka_unit_test_setup_teardown(who_may_not_look_learns_nothing, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_stream_hears_of_its_own_tasks_with_all_they_have, setup,
-                                    teardown),
-    cmocka_unit_test_setup_teardown(a_bad_list_of_tasks_is_refused, setup, teardown),
+    MCP_TEST(a_call_becomes_a_task_for_those_who_declared_it),
+    MCP_TEST(legacy_clients_get_no_task_whatever_they_declare),
+    MCP_TEST(the_extension_is_told_to_modern_clients_only),
+    MCP_TEST(each_status_has_its_members),
+    MCP_TEST(updates_and_cancellations_are_only_acknowledged),
+    MCP_TEST(who_may_not_look_learns_nothing),
+    MCP_TEST(a_stream_hears_of_its_own_tasks_with_all_they_have),
+    MCP_TEST(a_bad_list_of_tasks_is_refused),
 };
 UNIT_TESTS(tests)

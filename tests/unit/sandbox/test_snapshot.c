@@ -6,23 +6,28 @@
 
 #include <sys/wait.h>
 
-/* What snapshot_diff told, as text: "+name -name ~name " in its order. */
-struct told {
-    char text[4096];
-    size_t calls;
-};
+#define TOLD_MAX 4096
 
 static void tell(void *ctx, const struct snapshot_entry *entry, enum snapshot_change change)
 {
-    struct told *t = ctx;
-    size_t len = strlen(t->text);
+    char *told = ctx;
+    size_t len = strlen(told);
 
-    t->calls++;
-    snprintf(t->text + len, sizeof(t->text) - len, "%c%s ",
+    snprintf(told + len, TOLD_MAX - len, "%c%s ",
              change == SNAPSHOT_CREATED   ? '+'
              : change == SNAPSHOT_DELETED ? '-'
                                           : '~',
              entry->name);
+}
+
+/* "+created -deleted ~modified " in the order in which they are told. */
+static void expect_diff(const struct snapshot *before, const struct snapshot *after,
+                        const char *wanted)
+{
+    char told[TOLD_MAX] = "";
+
+    snapshot_diff(before, after, tell, told);
+    assert_string_equal(told, wanted);
 }
 
 static void take(struct fixture *f, struct snapshot *out)
@@ -47,25 +52,36 @@ static void plant_tree(struct fixture *f)
     fixture_plant(f, "d/e/f", "1");
 }
 
+/* The tree, as it is listed before anything can change in the same tick. */
+static void take_tree(struct fixture *f, struct snapshot *out)
+{
+    plant_tree(f);
+    next_tick();
+    take(f, out);
+}
+
+/* The difference to what there is now. */
+static void expect_since(struct fixture *f, const struct snapshot *before, const char *wanted)
+{
+    AUTO_SNAPSHOT struct snapshot after = {0};
+
+    take(f, &after);
+    expect_diff(before, &after, wanted);
+}
+
 static void a_diff_tells_created_modified_and_deleted_in_order(void **state)
 {
     struct fixture *f = *state;
     AUTO_SNAPSHOT struct snapshot before = {0};
-    AUTO_SNAPSHOT struct snapshot after = {0};
-    struct told t = {.calls = 0};
 
-    plant_tree(f);
-    next_tick();
-    take(f, &before);
+    take_tree(f, &before);
     assert_int_equal(before.n, 4);
     assert_false(before.cut);
     fixture_plant(f, "change", "2");
     fixture_plant(f, "d/e/new", "1");
     fixture_plant(f, "another", "1");
     assert_int_equal(unlinkat(f->sb.fd, "delete", 0), 0);
-    take(f, &after);
-    snapshot_diff(&before, &after, tell, &t);
-    assert_string_equal(t.text, "+another ~change +d/e/new -delete ");
+    expect_since(f, &before, "+another ~change +d/e/new -delete ");
 }
 
 static void equal_listings_have_no_difference(void **state)
@@ -74,58 +90,41 @@ static void equal_listings_have_no_difference(void **state)
     AUTO_SNAPSHOT struct snapshot empty = {0};
     AUTO_SNAPSHOT struct snapshot one = {0};
     AUTO_SNAPSHOT struct snapshot two = {0};
-    struct told t = {.calls = 0};
 
     take(f, &empty);
     assert_int_equal(empty.n, 0);
     plant_tree(f);
     take(f, &one);
     take(f, &two);
-    snapshot_diff(&one, &two, tell, &t);
-    assert_int_equal(t.calls, 0);
-    snapshot_diff(&empty, &one, tell, &t);
-    assert_string_equal(t.text, "+change +d/e/f +delete +keep ");
-    memset(&t, 0, sizeof(t));
-    snapshot_diff(&one, &empty, tell, &t);
-    assert_string_equal(t.text, "-change -d/e/f -delete -keep ");
+    expect_diff(&one, &two, "");
+    expect_diff(&empty, &one, "+change +d/e/f +delete +keep ");
+    expect_diff(&one, &empty, "-change -d/e/f -delete -keep ");
 }
 
 static void a_change_that_hides_its_time_is_seen(void **state)
 {
     struct fixture *f = *state;
     AUTO_SNAPSHOT struct snapshot before = {0};
-    AUTO_SNAPSHOT struct snapshot after = {0};
-    struct told t = {.calls = 0};
     struct stat st;
 
-    plant_tree(f);
-    next_tick();
-    take(f, &before);
+    take_tree(f, &before);
     next_tick();
     assert_int_equal(fstatat(f->sb.fd, "change", &st, 0), 0);
     fixture_plant(f, "change", "9"); /* as long as before */
     assert_int_equal(utimensat(f->sb.fd, "change", (struct timespec[]){st.st_atim, st.st_mtim}, 0),
                      0);
-    take(f, &after);
-    snapshot_diff(&before, &after, tell, &t);
-    assert_string_equal(t.text, "~change ");
+    expect_since(f, &before, "~change ");
 }
 
 static void a_file_renamed_over_another_is_a_change(void **state)
 {
     struct fixture *f = *state;
     AUTO_SNAPSHOT struct snapshot before = {0};
-    AUTO_SNAPSHOT struct snapshot after = {0};
-    struct told t = {.calls = 0};
 
-    plant_tree(f);
-    next_tick();
-    take(f, &before);
+    take_tree(f, &before);
     assert_int_equal(renameat(f->sb.fd, "delete", f->sb.fd, "change"), 0);
     assert_int_equal(renameat(f->sb.fd, "d/e", f->sb.fd, "g"), 0);
-    take(f, &after);
-    snapshot_diff(&before, &after, tell, &t);
-    assert_string_equal(t.text, "~change -d/e/f -delete +g/f ");
+    expect_since(f, &before, "~change -d/e/f -delete +g/f ");
 }
 
 /* H-28. */
@@ -203,7 +202,6 @@ static void a_cut_listing_claims_only_what_is_certain(void **state)
     struct fixture *f = *state;
     AUTO_SNAPSHOT struct snapshot before = {0};
     AUTO_SNAPSHOT struct snapshot after = {0};
-    struct told t = {.calls = 0};
 
     fixture_plant(f, "listed", "");
     fixture_plant(f, "old", "");
@@ -216,22 +214,19 @@ static void a_cut_listing_claims_only_what_is_certain(void **state)
     before.cut = true;
     fixture_plant(f, "new", "");
     take(f, &after);
-    snapshot_diff(&before, &after, tell, &t);
-    assert_string_equal(t.text, "+new ");
+    expect_diff(&before, &after, "+new ");
 
     /* The other way round: what a cut after does not show may still be there. */
-    memset(&t, 0, sizeof(t));
     before.cut = false;
     assert_string_equal(after.items[0].name, "listed");
     free(after.items[0].name);
     after.items++;
     after.n--;
     after.cut = true;
-    snapshot_diff(&before, &after, tell, &t);
+    expect_diff(&before, &after, "+new +old ");
     after.items--;
     after.items[0].name = NULL;
     after.n++;
-    assert_string_equal(t.text, "+new +old ");
 }
 
 static void folders_deeper_than_the_bound_are_cut(void **state)

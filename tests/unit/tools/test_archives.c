@@ -1,28 +1,9 @@
 /* download_archive and upload_archive: what they ask the broker for, and what they refuse. */
 #include "config.h"
 
-#include "tests/unit/unit.h"
-
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-
-static struct tools_world world;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tools_world_init(&world);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
-    return 0;
-}
+#include "tests/unit/tools/tools_fixture.h"
 
 static void assert_fits(const char *tool, const json_t *result)
 {
@@ -110,12 +91,10 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_refused("download_archive", "{\"conversationId\":\"c\",\"format\":\"rar\"}", "tar.gz");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 static const struct CMUnitTest tests[] = {
-    TEST(a_download_is_a_link),
-    TEST(a_download_of_everything_is_a_tar),
-    TEST(an_upload_is_unpacked),
-    TEST(what_makes_no_sense_is_refused),
+    TOOLS_TEST(a_download_is_a_link),
+    TOOLS_TEST(a_download_of_everything_is_a_tar),
+    TOOLS_TEST(an_upload_is_unpacked),
+    TOOLS_TEST(what_makes_no_sense_is_refused),
 };
 UNIT_TESTS(tests)

@@ -4,15 +4,11 @@
 #include "common/base/mem.h"
 #include "common/mcp/events/event.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
+#include "tests/unit/tools/tools_fixture.h"
 #include <errno.h>
 
 #define KEY "0123456789abcdef0123456789abcdef"
 
-static struct tools_world world;
 static struct mcp_stdio_client stdio_client;
 static json_t *sent;      /* array of messages to the client */
 static json_t *published; /* array of encoded events */
@@ -44,8 +40,7 @@ static json_t *next_message(void *ctx, int timeout_ms)
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open(state);
     world.app.limits.network_ask = true;
     world.server.seal_key = KEY;
     world.server.seal_key_len = strlen(KEY);
@@ -59,13 +54,11 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     json_decref(sent);
     json_decref(published);
     json_decref(reply);
     mcp_stdio_client_clear(&stdio_client);
-    tools_world_clear(&world);
-    return 0;
+    return tools_close(state);
 }
 
 /* tools/call on stdio; the answer's result or error, new reference. */

@@ -4,13 +4,10 @@
 #include "common/base/mem.h"
 #include "common/mcp/events/event.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/tools/tools_fixture.h"
 
 #define PNG "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1"
 
-static struct tools_world world;
 static json_t *published; /* array of the URIs that were told */
 
 static void note_event(void *ctx, const struct mcp_event *event)
@@ -22,8 +19,7 @@ static void note_event(void *ctx, const struct mcp_event *event)
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open(state);
     world.server.publish = note_event;
     published = json_array();
     return 0;
@@ -31,10 +27,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     json_decref(published);
-    tools_world_clear(&world);
-    return 0;
+    return tools_close(state);
 }
 
 /* A call that works; its structured result, borrowed from *out, which the caller gives back. */

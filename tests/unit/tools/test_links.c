@@ -3,12 +3,9 @@
 
 #include "common/mcp/events/event.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/tools/tools_fixture.h"
 
-static struct tools_world world;
 static int told;
 
 static void note_event(void *ctx, const struct mcp_event *event)
@@ -20,21 +17,12 @@ static void note_event(void *ctx, const struct mcp_event *event)
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open_calm(state);
     world.server.publish = note_event;
     world.app.limits.upload_max = 1000;
     world.app.limits.upload_ttl_ms = 60000;
     world.app.limits.import = true;
-    fake_broker.trouble.kind = ERR_NONE;
     told = 0;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
     return 0;
 }
 
@@ -114,12 +102,10 @@ static void a_url_that_cannot_be_fetched_is_not_asked_for(void **state)
     assert_int_equal(told, 0);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 static const struct CMUnitTest tests[] = {
-    CASE(an_upload_link_is_passed_on),
-    CASE(the_limits_of_uploads_are_told),
-    CASE(a_fetched_file_is_linked_and_told),
-    CASE(a_url_that_cannot_be_fetched_is_not_asked_for),
+    TOOLS_TEST_AFTER(an_upload_link_is_passed_on, set_up),
+    TOOLS_TEST_AFTER(the_limits_of_uploads_are_told, set_up),
+    TOOLS_TEST_AFTER(a_fetched_file_is_linked_and_told, set_up),
+    TOOLS_TEST_AFTER(a_url_that_cannot_be_fetched_is_not_asked_for, set_up),
 };
 UNIT_TESTS(tests)

@@ -5,29 +5,10 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/tools/tools_app.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
+#include "tests/unit/tools/tools_fixture.h"
 #include <string.h>
 #include <time.h>
-
-static struct tools_world world;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tools_world_init(&world);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
-    return 0;
-}
 
 static const json_t *property(const json_t *row, const char *name)
 {
@@ -434,29 +415,27 @@ static void no_schema_has_a_list_of_types(void **state)
         types_are_single(toolset_theirs(set)->tools, toolset_theirs(set)->n_tools);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 static const struct CMUnitTest tests[] = {
-    CASE(the_core_comes_first_in_a_fixed_order_and_is_in_every_set),
-    CASE(other_tools_are_in_their_sets_only),
-    CASE(what_the_settings_switch_off_is_not_offered),
-    CASE(an_absent_tool_says_where_it_is),
-    CASE(a_prefix_stands_in_front_of_every_name_and_may_be_left_out),
-    CASE(the_core_is_short),
-    CASE(run_code_names_languages_and_libraries),
-    CASE(many_libraries_are_cut_short),
-    CASE(run_code_states_its_arguments_and_limits),
-    CASE(arguments_follow_the_settings),
-    CASE(no_network_is_told_to_those_who_get_none),
-    CASE(an_old_conversation_must_be_named),
-    CASE(annotations_are_honest),
-    CASE(the_list_is_there_without_a_broker),
-    CASE(the_broker_is_not_asked_for_every_list),
-    CASE(a_new_runner_appears_when_the_list_has_aged),
-    CASE(list_runners_tells_all),
-    CASE(list_runners_asks_anew_each_time),
-    CASE(list_runners_says_when_the_broker_is_silent_and_recovers),
-    CASE(list_runners_takes_no_arguments),
-    CASE(no_schema_has_a_list_of_types),
+    TOOLS_TEST(the_core_comes_first_in_a_fixed_order_and_is_in_every_set),
+    TOOLS_TEST(other_tools_are_in_their_sets_only),
+    TOOLS_TEST(what_the_settings_switch_off_is_not_offered),
+    TOOLS_TEST(an_absent_tool_says_where_it_is),
+    TOOLS_TEST(a_prefix_stands_in_front_of_every_name_and_may_be_left_out),
+    TOOLS_TEST(the_core_is_short),
+    TOOLS_TEST(run_code_names_languages_and_libraries),
+    TOOLS_TEST(many_libraries_are_cut_short),
+    TOOLS_TEST(run_code_states_its_arguments_and_limits),
+    TOOLS_TEST(arguments_follow_the_settings),
+    TOOLS_TEST(no_network_is_told_to_those_who_get_none),
+    TOOLS_TEST(an_old_conversation_must_be_named),
+    TOOLS_TEST(annotations_are_honest),
+    TOOLS_TEST(the_list_is_there_without_a_broker),
+    TOOLS_TEST(the_broker_is_not_asked_for_every_list),
+    TOOLS_TEST(a_new_runner_appears_when_the_list_has_aged),
+    TOOLS_TEST(list_runners_tells_all),
+    TOOLS_TEST(list_runners_asks_anew_each_time),
+    TOOLS_TEST(list_runners_says_when_the_broker_is_silent_and_recovers),
+    TOOLS_TEST(list_runners_takes_no_arguments),
+    TOOLS_TEST(no_schema_has_a_list_of_types),
 };
 UNIT_TESTS(tests)

@@ -5,29 +5,9 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/tools/profiles/container_call.h"
-#include "tests/fakes/fake_broker.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
+#include "tests/unit/tools/tools_fixture.h"
 #include <limits.h>
 #include <unistd.h>
-
-static struct tools_world world;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tools_world_init(&world);
-    fake_broker.trouble.kind = ERR_NONE;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
-    return 0;
-}
 
 /* The only text of a result that is no error. */
 static char *text_of(const char *tool, const char *arguments)
@@ -183,14 +163,12 @@ static void every_tool_has_texts_and_a_schema(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 static const struct CMUnitTest tests[] = {
-    TEST(only_our_own_containers_have_names),
-    TEST(commands_are_told_one_by_one),
-    TEST(files_of_a_container_are_below_its_folder),
-    TEST(nothing_is_connected_to),
-    TEST(local_paths_begin_where_the_server_was_started),
-    TEST(every_tool_has_texts_and_a_schema),
+    TOOLS_TEST_AFTER(only_our_own_containers_have_names, tools_open_calm),
+    TOOLS_TEST_AFTER(commands_are_told_one_by_one, tools_open_calm),
+    TOOLS_TEST_AFTER(files_of_a_container_are_below_its_folder, tools_open_calm),
+    TOOLS_TEST_AFTER(nothing_is_connected_to, tools_open_calm),
+    TOOLS_TEST_AFTER(local_paths_begin_where_the_server_was_started, tools_open_calm),
+    TOOLS_TEST_AFTER(every_tool_has_texts_and_a_schema, tools_open_calm),
 };
 UNIT_TESTS(tests)

@@ -3,26 +3,13 @@
 
 #include "common/mcp/server.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/fake_client.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
-static struct tools_world world;
+#include "tests/unit/tools/tools_fixture.h"
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open_calm(state);
     tools_world_offer(&world, "runner");
-    fake_broker.trouble.kind = ERR_NONE;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
     return 0;
 }
 
@@ -224,15 +211,15 @@ static void our_own_tools_are_not_there(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(three_tools_in_their_order, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_run_is_told_as_all_generations_did, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_timeout_begins_its_stderr, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(failures_are_results, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(what_could_not_begin_is_a_failed_run, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_upload_says_where_the_file_is, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(languages_have_images, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(errors_have_their_codes_and_texts, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_answer_to_nonsense_has_null_for_an_id, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(our_own_tools_are_not_there, set_up, tear_down),
+    TOOLS_TEST_AFTER(three_tools_in_their_order, set_up),
+    TOOLS_TEST_AFTER(a_run_is_told_as_all_generations_did, set_up),
+    TOOLS_TEST_AFTER(a_timeout_begins_its_stderr, set_up),
+    TOOLS_TEST_AFTER(failures_are_results, set_up),
+    TOOLS_TEST_AFTER(what_could_not_begin_is_a_failed_run, set_up),
+    TOOLS_TEST_AFTER(an_upload_says_where_the_file_is, set_up),
+    TOOLS_TEST_AFTER(languages_have_images, set_up),
+    TOOLS_TEST_AFTER(errors_have_their_codes_and_texts, set_up),
+    TOOLS_TEST_AFTER(an_answer_to_nonsense_has_null_for_an_id, set_up),
+    TOOLS_TEST_AFTER(our_own_tools_are_not_there, set_up),
 };
 UNIT_TESTS(tests)

@@ -4,28 +4,15 @@
 #include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/tools/tools_fixture.h"
 
 #define EMPTY_FOLDER "{\"files\":[]}"
 
-static struct tools_world world;
-
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open_calm(state);
     tools_world_offer(&world, "session");
-    fake_broker.trouble.kind = ERR_NONE;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
     return 0;
 }
 
@@ -242,18 +229,16 @@ static void a_session_begins_with_an_upload_or_a_run(void **state)
     assert_string_equal(json_get_string(told, "error"), "session_not_found");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 static const struct CMUnitTest tests[] = {
-    TEST(failures_have_their_codes),
-    TEST(an_upload_is_measured),
-    TEST(a_full_server_is_told_to_who_has_no_session_yet),
-    TEST(kinds_of_trouble_have_their_codes),
-    TEST(a_run_is_a_model_with_its_top_files),
-    TEST(a_timeout_is_exit_code_minus_one),
-    TEST(an_upload_replaces_only_when_told_to),
-    TEST(what_is_too_large_is_told_with_its_size_and_link),
-    TEST(reading_gives_the_whole_file),
-    TEST(a_session_begins_with_an_upload_or_a_run),
+    TOOLS_TEST_AFTER(failures_have_their_codes, set_up),
+    TOOLS_TEST_AFTER(an_upload_is_measured, set_up),
+    TOOLS_TEST_AFTER(a_full_server_is_told_to_who_has_no_session_yet, set_up),
+    TOOLS_TEST_AFTER(kinds_of_trouble_have_their_codes, set_up),
+    TOOLS_TEST_AFTER(a_run_is_a_model_with_its_top_files, set_up),
+    TOOLS_TEST_AFTER(a_timeout_is_exit_code_minus_one, set_up),
+    TOOLS_TEST_AFTER(an_upload_replaces_only_when_told_to, set_up),
+    TOOLS_TEST_AFTER(what_is_too_large_is_told_with_its_size_and_link, set_up),
+    TOOLS_TEST_AFTER(reading_gives_the_whole_file, set_up),
+    TOOLS_TEST_AFTER(a_session_begins_with_an_upload_or_a_run, set_up),
 };
 UNIT_TESTS(tests)

@@ -3,25 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
-static struct tools_world world;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tools_world_init(&world);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
-    return 0;
-}
+#include "tests/unit/tools/tools_fixture.h"
 
 static const struct mcp_prompt *find(const char *name)
 {
@@ -209,16 +191,15 @@ static void suggestions_come_from_what_there_is(void **state)
     assert_null(chart->complete(&world.app, "me", "show", "x", context));
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 static const struct CMUnitTest tests[] = {
-    CASE(an_analysis_shows_how_the_file_begins),
-    CASE(of_a_long_file_only_whole_lines_are_shown),
-    CASE(what_is_no_text_is_not_shown),
-    CASE(a_file_cannot_close_its_fence),
-    CASE(a_missing_file_is_told_with_those_there_are),
-    CASE(a_chart_has_a_format),
-    CASE(a_program_is_given_as_text_or_as_a_file),
-    CASE(what_is_too_long_is_refused),
-    CASE(suggestions_come_from_what_there_is),
+    TOOLS_TEST(an_analysis_shows_how_the_file_begins),
+    TOOLS_TEST(of_a_long_file_only_whole_lines_are_shown),
+    TOOLS_TEST(what_is_no_text_is_not_shown),
+    TOOLS_TEST(a_file_cannot_close_its_fence),
+    TOOLS_TEST(a_missing_file_is_told_with_those_there_are),
+    TOOLS_TEST(a_chart_has_a_format),
+    TOOLS_TEST(a_program_is_given_as_text_or_as_a_file),
+    TOOLS_TEST(what_is_too_long_is_refused),
+    TOOLS_TEST(suggestions_come_from_what_there_is),
 };
 UNIT_TESTS(tests)

@@ -4,29 +4,23 @@
 #include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/tools/tools_fixture.h"
 
-static struct tools_world world;
 static const struct mcp_resources *const r = &tools_resources;
 
 static json_t *named; /* conversations */
 
 static int set_up(void **state)
 {
-    (void)state;
+    tools_open(state);
     named = json_pack("[s]", "a b");
-    tools_world_init(&world);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
-    tools_world_clear(&world);
     json_decref(named);
-    return 0;
+    return tools_close(state);
 }
 
 static void a_page_tells_what_is_known_of_each_file(void **state)

@@ -463,24 +463,24 @@ static void an_answer_goes_to_the_node_that_asked(void **state)
     asked_clear(&a);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_conversation_is_its_key, setup, teardown),
-    cmocka_unit_test_setup_teardown(what_has_an_id_is_on_the_node_that_it_names, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_mistaken_call_is_answered_where_it_is, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_new_conversation_gets_its_name_before_its_home, setup,
-                                    teardown),
-    cmocka_unit_test_setup_teardown(a_call_is_sent_on_once, setup, teardown),
-    cmocka_unit_test_setup_teardown(what_is_away_says_so, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_home_that_is_away_has_other_files, setup, teardown),
-    cmocka_unit_test_setup_teardown(without_an_edge_all_is_served_here, setup, teardown),
-    cmocka_unit_test_setup_teardown(tools_of_other_servers_are_on_one_node_for_a_tenant, setup,
-                                    teardown),
-    cmocka_unit_test_setup_teardown(clients_may_be_asked_for_headers, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_list_says_of_which_node_it_is, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_batch_goes_as_one, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_session_is_known_at_every_node, setup, teardown),
-    cmocka_unit_test_setup_teardown(a_session_cannot_be_forged, setup, teardown),
-    cmocka_unit_test_setup_teardown(cancelling_follows_the_call, setup, teardown),
-    cmocka_unit_test_setup_teardown(an_answer_goes_to_the_node_that_asked, setup, teardown),
+    TEST(a_conversation_is_its_key),
+    TEST(what_has_an_id_is_on_the_node_that_it_names),
+    TEST(a_mistaken_call_is_answered_where_it_is),
+    TEST(a_new_conversation_gets_its_name_before_its_home),
+    TEST(a_call_is_sent_on_once),
+    TEST(what_is_away_says_so),
+    TEST(a_home_that_is_away_has_other_files),
+    TEST(without_an_edge_all_is_served_here),
+    TEST(tools_of_other_servers_are_on_one_node_for_a_tenant),
+    TEST(clients_may_be_asked_for_headers),
+    TEST(a_list_says_of_which_node_it_is),
+    TEST(a_batch_goes_as_one),
+    TEST(a_session_is_known_at_every_node),
+    TEST(a_session_cannot_be_forged),
+    TEST(cancelling_follows_the_call),
+    TEST(an_answer_goes_to_the_node_that_asked),
 };
 UNIT_TESTS(tests)

@@ -3,11 +3,8 @@
 #include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
+#include "tests/unit/tools/tools_fixture.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -15,22 +12,6 @@
 #define PNG_LEN  (sizeof PNG - 1)
 #define JPEG     "\xff\xd8\xff\xe0\0\2\xff\xc0\0\x11\x08\0\1\0\1"
 #define JPEG_LEN (sizeof JPEG - 1)
-
-static struct tools_world world;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tools_world_init(&world);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
-    return 0;
-}
 
 /* extra: further members of the arguments, with a comma in front. */
 static json_t *run_with(const char *extra)
@@ -45,6 +26,19 @@ static json_t *run_making(const char *files)
 {
     fake_broker_push_ok("", files);
     return run_with("");
+}
+
+/* That file, and n of another name. */
+static json_t *run_making_many(const char *first, int n, const char *name, int size)
+{
+    json_auto_t *files = json_array();
+
+    for (int i = 0; i <= n; i++)
+        json_array_append_new(files,
+                              json_pack("{s:s, s:i, s:s, s:s}", "name", i == 0 ? first : name,
+                                        "size", size, "change", "created", "url", "u"));
+    AUTO_FREE char *text = json_dumps(files, 0);
+    return run_making(text);
 }
 
 static const char *type_at(const json_t *result, size_t n)
@@ -185,17 +179,9 @@ static void every_file_is_a_link_with_its_type(void **state)
 
 static void links_are_counted_and_names_cleaned_for_display(void **state)
 {
-    json_t *files = json_array();
+    json_auto_t *result = run_making_many("a\n\xE2\x80\xAEx.csv", 59, "x.csv", 1);
 
     (void)state;
-    json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a\n\xE2\x80\xAEx.csv",
-                                           "size", 1, "change", "created", "url", "u"));
-    for (int i = 0; i < 59; i++)
-        json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "x.csv", "size", 1,
-                                               "change", "created", "url", "u"));
-    AUTO_FREE char *text = json_dumps(files, 0);
-    json_decref(files);
-    json_auto_t *result = run_making(text);
     assert_int_equal(count_type(result, "resource_link"), 50);
     assert_non_null(strstr(tools_world_text(result, 0), "50 more files"));
     assert_string_equal(
@@ -300,13 +286,7 @@ static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **s
     assert_int_equal(fake_broker.opens, 4); /* the huge and the gone one are not even opened */
 
     fake_broker_add_file("a.png", PNG, PNG_LEN);
-    json_t *files = json_array();
-    for (int i = 0; i < 5; i++)
-        json_array_append_new(files, json_pack("{s:s, s:i, s:s, s:s}", "name", "a.png", "size", 20,
-                                               "change", "created", "url", "u"));
-    AUTO_FREE char *text = json_dumps(files, 0);
-    json_decref(files);
-    json_auto_t *many = run_making(text);
+    json_auto_t *many = run_making_many("a.png", 4, "a.png", 20);
     assert_int_equal(count_type(many, "image"), 3);
 }
 
@@ -554,32 +534,31 @@ static void an_engine_that_is_down_is_told_without_internals_and_recovers(void *
     assert_false(is_error(up));
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 static const struct CMUnitTest tests[] = {
-    CASE(asks_the_broker_for_exactly_what_was_said),
-    CASE(leaves_out_what_was_not_said),
-    CASE(a_result_conforms_and_its_text_says_how_it_ended),
-    CASE(a_program_that_fails_is_a_successful_call),
-    CASE(every_file_is_a_link_with_its_type),
-    CASE(links_are_counted_and_names_cleaned_for_display),
-    CASE(pictures_are_shown),
-    CASE(only_real_gifs_and_webps_are_shown),
-    CASE(files_that_come_opened_are_not_asked_for),
-    CASE(pictures_that_are_none_or_too_many_or_too_big_are_not_shown),
-    CASE(svg_is_drawn_inside_the_sandbox),
-    CASE(what_is_drawn_badly_is_left_out_quietly),
-    CASE(without_python_nothing_is_drawn),
-    CASE(an_unknown_language_lists_what_there_is),
-    CASE(a_language_that_just_arrived_runs_at_once),
-    CASE(mistakes_are_named_and_nothing_runs),
+    TOOLS_TEST(asks_the_broker_for_exactly_what_was_said),
+    TOOLS_TEST(leaves_out_what_was_not_said),
+    TOOLS_TEST(a_result_conforms_and_its_text_says_how_it_ended),
+    TOOLS_TEST(a_program_that_fails_is_a_successful_call),
+    TOOLS_TEST(every_file_is_a_link_with_its_type),
+    TOOLS_TEST(links_are_counted_and_names_cleaned_for_display),
+    TOOLS_TEST(pictures_are_shown),
+    TOOLS_TEST(only_real_gifs_and_webps_are_shown),
+    TOOLS_TEST(files_that_come_opened_are_not_asked_for),
+    TOOLS_TEST(pictures_that_are_none_or_too_many_or_too_big_are_not_shown),
+    TOOLS_TEST(svg_is_drawn_inside_the_sandbox),
+    TOOLS_TEST(what_is_drawn_badly_is_left_out_quietly),
+    TOOLS_TEST(without_python_nothing_is_drawn),
+    TOOLS_TEST(an_unknown_language_lists_what_there_is),
+    TOOLS_TEST(a_language_that_just_arrived_runs_at_once),
+    TOOLS_TEST(mistakes_are_named_and_nothing_runs),
 
-    CASE(without_a_conversation_each_call_gets_one_of_its_own),
+    TOOLS_TEST(without_a_conversation_each_call_gets_one_of_its_own),
 
-    CASE(a_conversation_that_is_named_is_not_told_again),
-    CASE(sizes_are_bounded_and_the_bound_is_named),
-    CASE(network_is_refused_where_it_is_not_allowed),
-    CASE(a_location_can_only_have_containers_used_less),
-    CASE(too_many_runs_is_status_busy),
-    CASE(an_engine_that_is_down_is_told_without_internals_and_recovers),
+    TOOLS_TEST(a_conversation_that_is_named_is_not_told_again),
+    TOOLS_TEST(sizes_are_bounded_and_the_bound_is_named),
+    TOOLS_TEST(network_is_refused_where_it_is_not_allowed),
+    TOOLS_TEST(a_location_can_only_have_containers_used_less),
+    TOOLS_TEST(too_many_runs_is_status_busy),
+    TOOLS_TEST(an_engine_that_is_down_is_told_without_internals_and_recovers),
 };
 UNIT_TESTS(tests)

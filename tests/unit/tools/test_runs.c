@@ -4,10 +4,8 @@
 #include "common/base/mem.h"
 #include "common/mcp/features/task.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/tools/tools_fixture.h"
 
 #define PNG "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1"
 #define ID  "0123456789abcdef01234567"
@@ -22,7 +20,6 @@
 #define NO_RUN "runId: no such run (unknown, expired, or another client's)"
 #define TASKS  "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
 
-static struct tools_world world;
 static json_t *sent; /* array of messages to the client */
 
 static int note_sent(void *ctx, const json_t *message)
@@ -33,8 +30,7 @@ static int note_sent(void *ctx, const json_t *message)
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open(state);
     world.server.tasks = &tools_tasks;
     fake_broker.looks = fake_broker.looks ? fake_broker.looks : json_array();
     sent = json_array();
@@ -43,10 +39,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     json_decref(sent);
-    tools_world_clear(&world);
-    return 0;
+    return tools_close(state);
 }
 
 static json_t *load(const char *text)
@@ -194,6 +188,16 @@ static const json_t *told(size_t i)
     return json_object_get(json_array_get(sent, i), "params");
 }
 
+/* more: further members of the call, with a comma in front. */
+static void run_works(const char *more)
+{
+    AUTO_FREE char *params = mem_printf(
+        "{\"name\":\"run_code\",\"arguments\":{" RUN_ARGUMENTS "}%s}", more);
+    json_auto_t *answer = ask_legacy("tools/call", params);
+
+    assert_non_null(json_object_get(answer, "result"));
+}
+
 static void output_is_progress_as_it_comes(void **state)
 {
     double last = -1;
@@ -204,10 +208,7 @@ static void output_is_progress_as_it_comes(void **state)
                             "{\"stderr\":\"\\u001b[31mred\\n\",\"nextByte\":9},"
                             "{\"skipped\":70000,\"nextByte\":70009}]");
     fake_broker_push_ok("x", "[]");
-    json_auto_t *answer = ask_legacy("tools/call",
-                                     "{\"name\":\"run_code\",\"arguments\":{" RUN_ARGUMENTS
-                                     "},\"_meta\":{\"progressToken\":7}}");
-    assert_non_null(json_object_get(answer, "result"));
+    run_works(",\"_meta\":{\"progressToken\":7}");
     assert_int_equal(json_array_size(sent), 4);
     for (size_t i = 0; i < 4; i++) {
         double now = json_number_value(json_object_get(told(i), "progress"));
@@ -230,9 +231,7 @@ static void who_wants_no_progress_hears_nothing(void **state)
     fake_broker.ticks = 2;
     fake_broker.live = load("[{\"stdout\":\"a\",\"nextByte\":1}]");
     fake_broker_push_ok("x", "[]");
-    json_auto_t *answer = ask_legacy("tools/call",
-                                     "{\"name\":\"run_code\",\"arguments\":{" RUN_ARGUMENTS "}}");
-    assert_non_null(json_object_get(answer, "result"));
+    run_works("");
     assert_int_equal(json_array_size(sent), 0);
 }
 
@@ -241,10 +240,7 @@ static void a_sign_of_life_comes_only_when_nothing_else_was_said(void **state)
     (void)state;
     fake_broker.ticks = 5;
     fake_broker_push_ok("x", "[]");
-    json_auto_t *answer = ask_legacy("tools/call",
-                                     "{\"name\":\"run_code\",\"arguments\":{" RUN_ARGUMENTS
-                                     "},\"_meta\":{\"progressToken\":7}}");
-    assert_non_null(json_object_get(answer, "result"));
+    run_works(",\"_meta\":{\"progressToken\":7}");
     assert_int_equal(json_array_size(sent), 1);
 }
 

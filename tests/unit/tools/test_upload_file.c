@@ -3,30 +3,10 @@
 #include "common/base/b64.h"
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
-#include "tests/fakes/fake_broker.h"
 #include "tests/fakes/schema.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
+#include "tests/unit/tools/tools_fixture.h"
 #include <errno.h>
 #include <string.h>
-
-static struct tools_world world;
-
-static int set_up(void **state)
-{
-    (void)state;
-    tools_world_init(&world);
-    fake_broker.trouble.kind = ERR_NONE;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
-    return 0;
-}
 
 /* arguments with this file name, given as JSON text, and the content "hi". */
 static json_t *upload_named(const char *name)
@@ -228,16 +208,15 @@ static void trouble_is_told_without_our_paths(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(stores_the_content_and_says_where, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(the_text_names_the_file, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_empty_content_is_an_empty_file, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(the_old_name_works_too, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(names_that_lead_elsewhere_are_refused, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_over_long_name_is_refused, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(strange_but_harmless_names_are_kept_as_they_are, set_up,
-                                    tear_down),
-    cmocka_unit_test_setup_teardown(what_is_not_strict_base64_is_refused, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(the_size_limit_counts_decoded_bytes, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(trouble_is_told_without_our_paths, set_up, tear_down),
+    TOOLS_TEST_AFTER(stores_the_content_and_says_where, tools_open_calm),
+    TOOLS_TEST_AFTER(the_text_names_the_file, tools_open_calm),
+    TOOLS_TEST_AFTER(an_empty_content_is_an_empty_file, tools_open_calm),
+    TOOLS_TEST_AFTER(the_old_name_works_too, tools_open_calm),
+    TOOLS_TEST_AFTER(names_that_lead_elsewhere_are_refused, tools_open_calm),
+    TOOLS_TEST_AFTER(an_over_long_name_is_refused, tools_open_calm),
+    TOOLS_TEST_AFTER(strange_but_harmless_names_are_kept_as_they_are, tools_open_calm),
+    TOOLS_TEST_AFTER(what_is_not_strict_base64_is_refused, tools_open_calm),
+    TOOLS_TEST_AFTER(the_size_limit_counts_decoded_bytes, tools_open_calm),
+    TOOLS_TEST_AFTER(trouble_is_told_without_our_paths, tools_open_calm),
 };
 UNIT_TESTS(tests)

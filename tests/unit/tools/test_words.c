@@ -4,26 +4,14 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 #include "common/tools/words.h"
-#include "tests/fakes/fake_broker.h"
-#include "tests/fakes/tools_world.h"
-#include "tests/unit/unit.h"
-
-static struct tools_world world;
+#include "tests/unit/tools/tools_fixture.h"
 
 static int set_up(void **state)
 {
-    (void)state;
-    tools_world_init(&world);
+    tools_open(state);
     world.app.limits.answer_max = 40;
     world.app.limits.output_keep = 100;
     world.server.in_text = true;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    tools_world_clear(&world);
     return 0;
 }
 
@@ -164,12 +152,10 @@ static void tools_are_named_as_the_list_names_them(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(long_text_keeps_its_head_and_its_tail),
     cmocka_unit_test(what_steers_a_terminal_is_left_out),
-    cmocka_unit_test_setup_teardown(a_result_is_one_text, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_result_without_words_of_its_own_is_its_object, set_up,
-                                    tear_down),
-    cmocka_unit_test_setup_teardown(detail_decides_how_much_is_shown, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(tools_are_named_as_the_list_names_them, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_run_is_kept_when_it_prints_more_than_is_shown, set_up,
-                                    tear_down),
+    TOOLS_TEST_AFTER(a_result_is_one_text, set_up),
+    TOOLS_TEST_AFTER(a_result_without_words_of_its_own_is_its_object, set_up),
+    TOOLS_TEST_AFTER(detail_decides_how_much_is_shown, set_up),
+    TOOLS_TEST_AFTER(tools_are_named_as_the_list_names_them, set_up),
+    TOOLS_TEST_AFTER(a_run_is_kept_when_it_prints_more_than_is_shown, set_up),
 };
 UNIT_TESTS(tests)

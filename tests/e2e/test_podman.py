@@ -295,7 +295,7 @@ def _upload(site, body):
 def _():
     account, path = _rootless_service()
     site = sites.own({"DOCKER_HOST": f"unix://{path}", "SANDCGI_USER": None, "SANDCGI_LISTEN_GROUP": None, "SANDBOX_MEMORY": "64m",
-                      "SANDBOX_LIMITS_CHECK": "warn"}, start=False)
+                      "SANDBOX_LIMITS_CHECK": "warn"}, start=False, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
     for folder, _folders, names in os.walk(site.folder):
         for one in (folder, *(f"{folder}/{name}" for name in names)):
             os.chown(one, account.pw_uid, account.pw_gid)
@@ -307,7 +307,7 @@ def _():
                               env=site.tool_environment(), **as_account)
         return json.loads(done.stdout or "{}")
     limits = wait_until(lambda: (found := ask("status").get("limits", {})) and (found["hold"] or found.get("lastError")) and found, 30, "limits are tried")
-    client = Stdio(site.config, **as_account)
+    client = Stdio(site.config, binary=site.binary, **as_account)
     client.initialize(LEGACY[-1])
 
     def run(code):
@@ -345,7 +345,7 @@ def _():
         for one in (place, *(f"{place}/{name}" for name in names)):
             os.chown(one, account.pw_uid, account.pw_gid)
     engine.api("POST", "/images/sandcgi-runner-bash:latest/tag?repo=debian&tag=bookworm-slim", path_to_socket=path)  # the base is there
-    done = subprocess.run([f"{folder}/runners/build.sh", "tiny"], capture_output=True, text=True, check=False, user=account.pw_uid, group=account.pw_gid,
+    done = subprocess.run([f"{folder}/runners/build.sh", "tiny"], cwd=folder, capture_output=True, text=True, check=False, user=account.pw_uid, group=account.pw_gid,
                           extra_groups=[], env=sites.clean_environment() | {"DOCKER_HOST": f"unix://{path}", "HOME": account.pw_dir,
                                                                             "XDG_RUNTIME_DIR": f"{account.pw_dir}/run", "TMPDIR": "/tmp"})
     equal(done.returncode, 0, done.stdout + done.stderr)

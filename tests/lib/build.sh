@@ -2,6 +2,13 @@
 # Builds with sanitizers in $build: the program, the tests, and what they start.
 : "${top:?}" "${build=}"
 
+# What has been compiled before, in any clone, comes from a cache.
+compiler=gcc
+if command -v ccache >/dev/null; then
+    compiler='ccache gcc'
+    export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sandcgi-tests/ccache} CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=yes CCACHE_MAXSIZE=1G
+fi
+
 # quietly NAME COMMAND…: shows the output only when the command fails.
 quietly() {
     local name=$1 log status=0 start=$SECONDS
@@ -21,7 +28,7 @@ configured() {
         quietly autoreconf env -C "$top" autoreconf -fi || die "autoreconf failed: see above"
     fi
     if [[ ! -f $build/Makefile || $top/configure -nt $build/Makefile ]]; then
-        quietly configure env -C "$build" "$top/configure" "$@" || die "configure failed: see above and $build/config.log"
+        quietly configure env -C "$build" "$top/configure" CC="$compiler" "$@" || die "configure failed: see above and $build/config.log"
     fi
 }
 
@@ -39,6 +46,11 @@ build_program() {
 
 build_units() {
     make_all check-programs
+}
+
+# As a release is built: what the compiler warns of depends on how it optimizes.
+dist_check() {
+    make -C "$build" distcheck DISTCHECK_CONFIGURE_FLAGS="--enable-werror CC='$compiler'"
 }
 
 # unit_tests [NAME…]: all of make check, or the tests, and scripts, whose names have these words.

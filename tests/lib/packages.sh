@@ -6,6 +6,7 @@
 readonly packages_build='
 gcc             gcc                                     compiler
 make            make                                    build
+ccache          ccache                                  what has been built before
 autoconf        autoreconf                              build
 automake        automake                                build
 pkg-config      pkg-config                              build

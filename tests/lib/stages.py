@@ -49,7 +49,7 @@ STAGES = (
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),
-    Stage("distcheck", ["make", "-C", BUILD, "distcheck", "DISTCHECK_CONFIGURE_FLAGS=--enable-werror"], needs=("build",), whole="make distcheck"),
+    Stage("distcheck", shell("dist_check"), needs=("build",), whole="make distcheck"),
     Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
     Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", sentences=False, again=True),
     Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),

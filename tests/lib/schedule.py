@@ -58,7 +58,8 @@ class Run(threading.Thread):
                 for line in self.process.stdout:
                     log.write(line)
                     log.flush()
-                    self.take(reader.feed(line.rstrip("\n")), failed, second)
+                    if not self.stage.whole:
+                        self.take(reader.feed(line.rstrip("\n")), failed, second)
                     name, equals, value = line.rstrip("\n").partition("=")
                     if self.stage.exports and equals and name.replace("_", "").isalnum() and name.isupper():
                         self.exports[name] = value

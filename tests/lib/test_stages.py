@@ -33,15 +33,19 @@ class Runner(unittest.TestCase):
         stages.BUILD = self.folder
         self.shown = io.StringIO()
 
-    def run_stages(self, *chosen, arguments=None, end_after=None):
-        """The results, as words."""
+    def run_stages(self, *chosen, end_at=None):
+        """The results, as words. end_at: a file; when it is there all is asked to end."""
         rows = stages.STAGES
         self.addCleanup(setattr, stages, "STAGES", rows)
         stages.STAGES = chosen
         self.display = report.Display([], self.shown)
-        plan = schedule.Schedule(chosen, arguments or {}, os.environ | {"TMPDIR": self.folder}, self.display)
-        if end_after is not None:
-            threading.Timer(end_after, plan.end).start()
+        plan = schedule.Schedule(chosen, {}, os.environ | {"TMPDIR": self.folder}, self.display)
+        if end_at:
+            def end():
+                while not os.path.exists(end_at):
+                    time.sleep(0.05)
+                plan.end()
+            threading.Thread(target=end, daemon=True).start()
         plan.run_all()
         return [f"{one.state} {one.stage}: {one.sentence}" for one in self.display.results]
 
@@ -84,7 +88,7 @@ class Runner(unittest.TestCase):
 
     def test_interrupted_what_was_started_ends_and_nothing_else_begins(self):
         began = time.monotonic()
-        found = self.run_stages(stage("long", f"echo $$ >{self.folder}/pid; echo ok one; sleep 600; echo ok two"), stage("next", "echo ok three", needs=("long",)), end_after=0.5)
+        found = self.run_stages(stage("long", f"echo $$ >{self.folder}/pid; echo ok one; touch {self.folder}/told; sleep 600; echo ok two"), stage("next", "echo ok three", needs=("long",)), end_at=f"{self.folder}/told")
         self.assertLess(time.monotonic() - began, 60)
         self.assertEqual(found, ["ok long: one"])
         with open(f"{self.folder}/pid", encoding="ascii") as file, self.assertRaises(ProcessLookupError):

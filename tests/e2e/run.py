@@ -70,7 +70,6 @@ MODULES = (
     "versions",
     "existing",
     "surroundings",
-    "compose",
     "engine",
     "soak",
     "toolsets",
@@ -78,6 +77,8 @@ MODULES = (
     "local",
     "memory",
 )
+# That need an engine of their own: the stage compose.
+OWN_ENGINE = ("compose",)
 MODULE_ENDED = "-- end of module"
 
 
@@ -234,7 +235,8 @@ def parse():
     parser.add_argument("--only", metavar="NAME", action="append", default=[], help="tests whose module is NAME or whose sentence contains it")
     parser.add_argument("--sentences", metavar="FILE", help="only tests whose sentences are lines of FILE")
     parser.add_argument("--core", action="store_true", help="only the tests of the run without options")
-    parser.add_argument("--which", choices=("beside", "alone", "both"), default="both", help="tests that others may run beside, the others, or both")
+    parser.add_argument("--which", choices=("beside", "alone", "both", "own-engine"), default="both",
+                        help="tests that others may run beside, the others, both, or those of the stage compose")
     parser.add_argument("--jobs", type=int, default=2, help="so many modules at a time (2)")
     parser.add_argument("--stop", action="store_true", help="end at the first failure")
     parser.add_argument("--list", action="store_true", help="name the tests")
@@ -251,8 +253,8 @@ def main():
     choice = Choice(options.only, options.core, sentences)
     if options.worker:
         return work(choice, options.worker == "alone")
-    parts = [(alone, [module for module in MODULES if choice.tests(module, alone)])
-             for alone in (False, True) if options.which in ("both", "alone" if alone else "beside")]
+    parts = [(alone, [module for module in (OWN_ENGINE if options.which == "own-engine" else MODULES) if choice.tests(module, alone)])
+             for alone in (False, True) if options.which in ("both", "own-engine", "alone" if alone else "beside")]
     if options.list:
         for alone, modules in parts:
             for module in modules:
@@ -264,6 +266,8 @@ def main():
     arguments += ["--sentences", options.sentences] if options.sentences else []
     arguments += ["--core"] if options.core else []
     for alone, modules in parts:
+        if not modules:
+            continue
         run_all(modules, 1 if alone else options.jobs, ["alone" if alone else "beside", *arguments], printer)
     counts = printer.counts
     if not counts:

@@ -1,4 +1,5 @@
-"""The Compose files: what docker-compose makes of them, and a boot of all of it."""
+"""The Compose files: what docker-compose makes of them, and a boot of all of it, in an engine that no other test uses: it makes the
+images of the runners anew."""
 import http.client
 import json
 import os
@@ -82,7 +83,6 @@ class _Project:
         if os.path.exists(CERTIFICATES):
             self.environment["SANDCGI_CA"] = CERTIFICATES
         self._stand_in()
-        self._keep_runners()
         at_test_end(self.do, "down", "-v", "--rmi", "all", "-t", "20")
         at_test_end(self.listener.close)
         threading.Thread(target=self._accept, daemon=True).start()
@@ -93,16 +93,6 @@ class _Project:
         if not engine.has_image(NODE_IMAGE):
             engine.tag("debian:bookworm-slim", *NODE_IMAGE.split(":"))
             at_test_end(engine.remove_image, NODE_IMAGE)
-
-    @staticmethod
-    def _keep_runners():
-        """Compose makes the runners anew, with its own compiler: later tests find theirs."""
-        for language in "python", "typescript", "bash":
-            name, kept = f"sandcgi-runner-{language}", f"kept-{language}"
-            if engine.has_image(f"{name}:latest"):
-                engine.tag(f"{name}:latest", kept)
-                at_test_end(engine.remove_image, f"{kept}:latest")
-                at_test_end(engine.tag, f"{kept}:latest", name)
 
     def do(self, *words):
         done = _compose("-p", self.name, *words, files=(BASE,), folder=self.folder, **self.environment)
@@ -188,7 +178,7 @@ def _first_answer(project):
 
 @test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart, with another public name, and with containers made "
       "anew while programs run; down leaves nothing",
-      timeout=1800, alone="makes the images of the runners anew")
+      timeout=1800)
 def _():
     project = _Project()
     project.do("build")

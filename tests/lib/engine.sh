@@ -273,6 +273,19 @@ engine_images() {
     "$ENGINE_TOP/runners/build.sh"
 }
 
+# engine_with COMMAND…: with our engine, which has the base image of the one of DOCKER_HOST, and ends with the command.
+engine_with() {
+    local theirs=$DOCKER_HOST
+    trap engine_stop EXIT
+    trap 'exit 130' INT TERM
+    engine_take || exit 77
+    export DOCKER_HOST=unix://$ENGINE_SOCKET SANDCGI_TEST_ENGINE=theirs
+    if ! docker image inspect "$ENGINE_BASE" >/dev/null 2>&1; then
+        docker -H "$theirs" save "$ENGINE_BASE" | docker load >/dev/null
+    fi
+    "$@"
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     set -euo pipefail
     case ${1:-} in
@@ -281,8 +294,9 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
     start) engine_start ;;
     images) engine_images ;;
     stop) engine_stop ;;
+    with) engine_with "${@:2}" ;;
     *)
-        echo "usage: engine.sh answers HOST | take | start | images | stop" >&2
+        echo "usage: engine.sh answers HOST | take | start | images | stop | with COMMAND…" >&2
         exit 2
         ;;
     esac

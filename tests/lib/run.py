@@ -54,11 +54,11 @@ def chosen_by_words(names):
     arguments = {}
     for name in names:
         stage, words = split(name)
-        row = arguments.setdefault(stage, [])
+        if stage == "e2e-alone" and words is not None:
+            stage = "e2e"
+        row = arguments.setdefault(stage, ["--which", "both"] if stage == "e2e" and words is not None else [])
         if words is not None:
             row += [stages.by_name(stage).words] * bool(stages.by_name(stage).words) + [words]
-        if stage == "e2e" and words is not None:
-            arguments.setdefault("e2e-alone", []).extend(["--only", words])
     return arguments
 
 

@@ -49,11 +49,13 @@ STAGES = (
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),
+    Stage("compose", ["env", "SANDCGI_TEST_ENGINE_NAME=compose", os.path.join(TOP, "tests/lib/engine.sh"), "with", *python("tests/e2e/run.py", "--which", "own-engine")],
+          needs=("build", "images"), words="--only"),
     Stage("distcheck", shell("dist_check"), needs=("build",), whole="make distcheck"),
     Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
     Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", sentences=False, again=True),
     Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),
-    Stage("e2e-alone", python("tests/e2e/run.py", "--which", "alone", "--jobs", "1"), needs=("build", "images"), core=["--core"], alone=True, words="--only"),
+    Stage("e2e-alone", python("tests/e2e/run.py", "--which", "alone", "--jobs", "1"), needs=("build", "images"), alone=True, words="--only"),
     Stage("chaos", python("tests/chaos/run.py", "--seconds", os.environ.get("SANDCGI_TEST_CHAOS", "60")), needs=("build", "images"), alone=True, again=True),
 )
 # By name only.

@@ -99,7 +99,7 @@ class Runner(unittest.TestCase):
         self.addCleanup(setattr, lines, "KEPT", kept)
         lines.KEPT = f"{self.folder}/tests.json"
         lines.save([lines.Result("e2e", "ok", "runs: a"), lines.Result("e2e", "FAILED", "runs: b"), lines.Result("nginx", "FAILED", "c")])
-        self.assertEqual(run.chosen_failed(lines.load()), {"e2e": ["--only", "runs: b"], "e2e-alone": ["--only", "runs: b"], "nginx": []})
+        self.assertEqual(run.chosen_failed(lines.load()), {"e2e": ["--which", "both", "--only", "runs: b"], "nginx": []})
 
 
 class Names(unittest.TestCase):

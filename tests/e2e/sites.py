@@ -1,5 +1,4 @@
 """Servers for tests: `sandcgi serve` behind a real nginx, with settings of the test's choice."""
-import fcntl
 import functools
 import os
 import pwd
@@ -24,29 +23,12 @@ all_sites = []
 _ports = []
 
 
-def _has_sanitizers(program):
-    try:
-        with open(program, "rb") as file:
-            return b"__asan_init" in file.read()
-    except FileNotFoundError:
-        return False
-
-
-@functools.cache
 def plain_binary():
-    """The program without sanitizers, which keep freed memory around: SANDCGI_TEST_PLAIN_BINARY, or built where ./start.sh builds it."""
-    given = os.environ.get("SANDCGI_TEST_PLAIN_BINARY")
-    if given:
-        return given
-    folder = f"{TOP}/build" if not _has_sanitizers(f"{TOP}/build/sandcgi") else f"{TOP}/build-plain"
-    os.makedirs(folder, exist_ok=True)
-    with open(f"{folder}/.lock", "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        script = 'test -e Makefile || ../configure; exec make -j"$(nproc)" sandcgi'
-        done = subprocess.run(["sh", "-ec", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    if done.returncode:
-        raise Failed(f"no program without sanitizers was built in {folder}: {done.stdout[-2000:]}")
-    return f"{folder}/sandcgi"
+    """The program without sanitizers, which keep freed memory around."""
+    path = os.environ.get("SANDCGI_TEST_PLAIN_BINARY") or f"{TOP}/build/sandcgi"
+    if not os.path.exists(path):
+        raise Failed(f"there is no {path}: SANDCGI_TEST_PLAIN_BINARY names one that is built without sanitizers")
+    return path
 
 
 def free_port():

@@ -44,6 +44,14 @@ build_program() {
     make_all tests/e2e/sandcgi-other-version tests/conformance/sandcgi-conformance
 }
 
+# Without sanitizers, where ./start.sh builds: for tests that look at memory.
+build_plain() {
+    build=$top/build compiler=gcc
+    configured
+    make_all sandcgi
+    printf 'SANDCGI_TEST_PLAIN_BINARY=%s\n' "$build/sandcgi"
+}
+
 build_units() {
     make_all check-programs
 }

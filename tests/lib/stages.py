@@ -41,9 +41,10 @@ def python(path, *arguments):
 STAGES = (
     Stage("packages", shell("(($#)) || set -- build server browser rest", 'packages_ensure "$@"'), core=["build", "server", "browser"], tests=False),
     Stage("build", shell("build_program"), needs=("packages",), cores=2, core=[], tests=False),
+    Stage("plain", shell("build_plain"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
-    Stage("e2e", python("tests/e2e/run.py", "--which", "beside", "--jobs", "3"), needs=("build", "images"), cores=2, core=["--core"], words="--only"),
+    Stage("e2e", python("tests/e2e/run.py", "--which", "beside", "--jobs", "3"), needs=("build", "plain", "images"), cores=2, core=["--core"], words="--only"),
     Stage("compose", ["env", "SANDCGI_TEST_ENGINE_NAME=compose", os.path.join(TOP, "tests/lib/engine.sh"), "with", *python("tests/e2e/run.py", "--which", "own-engine")],
           needs=("build", "images"), cores=0.5, words="--only"),
     Stage("units", shell("build_units"), needs=("build",), core=[], tests=False),
@@ -55,7 +56,7 @@ STAGES = (
     Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
     Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", sentences=False, again=True),
     Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),
-    Stage("e2e-alone", python("tests/e2e/run.py", "--which", "alone", "--jobs", "1"), needs=("build", "images"), alone=True, words="--only"),
+    Stage("e2e-alone", python("tests/e2e/run.py", "--which", "alone", "--jobs", "1"), needs=("build", "plain", "images"), alone=True, words="--only"),
     Stage("chaos", python("tests/chaos/run.py", "--seconds", os.environ.get("SANDCGI_TEST_CHAOS", "60")), needs=("build", "images"), alone=True, again=True),
 )
 # By name only.

@@ -80,6 +80,7 @@ class Psandbox:
         """Takes one frame in; its tag, number and payload."""
         frame = self.frames.get(timeout=timeout)
         if frame is None:
+            self.frames.put(None)  # for close()
             raise EOFError
         tag, number, data = frame
         end = self.ends[number]

@@ -9,7 +9,7 @@ import lines
 import stages
 
 # Stages wait for containers and servers half of their time.
-CORES = 1.6 * (os.cpu_count() or 1)
+CORES = 1.8 * (os.cpu_count() or 1)
 # Of a stage. One that hangs is a failure that is told.
 DEADLINE_S = 45 * 60
 # In which what a stage has started ends after SIGTERM.

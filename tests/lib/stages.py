@@ -9,23 +9,19 @@ PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
 
 @dataclasses.dataclass
 class Stage:
-    """A command that prints a line for each test, as README.md's "Lines" has it.
-
-    core: a part of the run without options, with these further arguments; None: not. cores: that it keeps busy. alone: nothing
-    runs beside it. tests: it has some, which must not be none. exports: it prints NAME=value for the environment of those that need it. words: the option before each word
-    of --only, None where words cannot choose. sentences: a test's sentence is such a word. whole: what its end counts as, where it prints no line for each test."""
+    """A command that prints a line for each test, as tests/README.md tells."""
     name: str
     command: list
-    needs: tuple = ()
-    cores: float = 1
-    core: list = None
-    alone: bool = False
-    exports: bool = False
-    words: str = None
-    sentences: bool = True
-    again: bool = False
-    whole: str = None
-    tests: bool = True
+    needs: tuple = ()  # stages
+    cores: float = 1  # that it keeps busy
+    core: list = None  # further arguments in the run without options; None: it is no part of that
+    alone: bool = False  # nothing runs beside it
+    exports: bool = False  # it prints NAME=value for the environment of those that begin later
+    words: str = None  # the option before each word of --only; None: words cannot choose
+    sentences: bool = True  # the sentence of a test is such a word
+    again: bool = False  # a failure gives the whole stage a second attempt
+    whole: str = None  # what its end counts as, where it prints no line for each test
+    tests: bool = True  # it has some, which must not be none
     help: str = None
 
 
@@ -52,7 +48,7 @@ STAGES = (
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),
-    Stage("distcheck", shell("dist_check"), needs=("build",), whole="make distcheck"),
+    Stage("distcheck", shell("dist_check"), needs=("units",), whole="make distcheck"),
     Stage("runners", python("tests/runners/test_images.py"), needs=("images",), again=True),
     Stage("compare", python("tests/runners/compare/run.py"), needs=("images",), cores=2, words="", sentences=False, again=True),
     Stage("cluster", python("tests/cluster/run.py"), needs=("build", "images"), words=""),

@@ -21,7 +21,7 @@ import pool
 import procs
 import sites
 import warm
-from harness import IS_ROOT, TOP, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
+from harness import IS_ROOT, TOP, Failed, Skip, at_end, at_test_end, check, contains, equal, in_time, new_folder, test, wait_until
 from mcp import LEGACY, end_run
 from stdio import Stdio
 from test_engine import PLAIN, PLAIN_ENTRY
@@ -390,4 +390,10 @@ def _():
     equal(client.fresh().http("GET", made).body, b"made\n", "an old link")
     status, said = house.start_sh("--stop", environment=settings)
     equal(status, 0, said)
-    wait_until(lambda: not engine.api("GET", "/containers/json?all=1", path_to_socket=path), 20, "no container is left")
+
+    def left():
+        return [(one["Image"], one["State"], one["Command"], one["Labels"]) for one in engine.api("GET", "/containers/json?all=1", path_to_socket=path)]
+    try:
+        wait_until(lambda: not left(), 20, "no container is left")
+    except Failed:
+        equal(left(), [], "containers that are left")

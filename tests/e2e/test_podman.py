@@ -388,6 +388,11 @@ def _():
     result, status = end_run(run, 60)
     equal((status, result["stdout"]), (200, "over\n"), "the program that was under way")
     equal(client.fresh().http("GET", made).body, b"made\n", "an old link")
+
+    def unfinished():  # Podman goes on making a container whose server has left
+        told = house.shell("build/sandcgi status --json --config .env").stdout
+        return [one for one in json.loads(told)["pool"]["waiting"] if one["tier"] == "none"]
+    wait_until(lambda: not unfinished(), 60, "no container is being made", pause=0.2)
     status, said = house.start_sh("--stop", environment=settings)
     equal(status, 0, said)
 

@@ -356,25 +356,6 @@ def is_sandbox_user(uid):
     return 1879048192 <= int(uid) <= 2013265919 if IS_ROOT else int(uid) == os.getuid()
 
 
-@functools.cache
-def _start_shared():
-    site = Site()
-    at_end(site.stop)
-    try:
-        site.start()
-    except Exception as problem:  # pylint: disable=broad-except
-        return site, problem
-    return site, None
-
-
-def shared():
-    """The server that most tests use; no test breaks it."""
-    site, problem = _start_shared()
-    if problem:
-        raise Failed(f"the shared server did not start: {problem}")
-    return site
-
-
 def own(settings=None, start=True, **arguments):
     """A server for one test."""
     site = Site(settings, **arguments)
@@ -430,6 +411,11 @@ def with_settings(nginx=None, binary=BINARY, **settings):
 def on_small_disk_with(mib, inodes, **settings):
     """The same on a file system of its own."""
     return _shared_in_module((mib, inodes, tuple(sorted(settings.items()))), lambda: on_small_disk(mib, inodes, settings, at_module_end))
+
+
+def shared():
+    """The server that most tests of a module use; no test breaks it."""
+    return with_settings()
 
 
 def new_conversation(client, name="e2e"):

@@ -92,7 +92,7 @@ def _():
 def _():
     client = sites.client()
     site = sites.shared()
-    outside = f"{site.folder}/outside"
+    outside = f"{site.folder}/outside-of-uploads"
     os.makedirs(outside, exist_ok=True)
     os.chmod(outside, 0o777)
     code = f"""

@@ -59,11 +59,7 @@ def _settle(stream):
 def _():
     site = sites.shared()
     client = sites.client()
-    token = "c" * 24 + "0123456789abcdef"
-    site.set_token("eve", token)
-    client.run("true", "bash") # the tools have been told of the runners
-    eve = site.client().with_token(token)
-    wait_until(lambda: eve.request("ping").status == 200, 5, "nginx knows the new token")
+    eve = site.client_of("eve")
     uri = f"sandbox://{client.conversation}/a.txt"
     mine, hers = (_listen(one, one is client and 1 or 2, resourceSubscriptions=[uri]) for one in (client, eve))
     tools = _listen(client, 3, toolsListChanged=True)

@@ -95,6 +95,12 @@ def load():
         return []
 
 
+def merge(before, whole, results):
+    """The results of the last run and of this, whose stages of these names ran as a whole."""
+    again = {(one.stage, one.sentence) for one in results}
+    return [one for one in before if one.stage not in whole and (one.stage, one.sentence) not in again] + results
+
+
 def save(results):
     os.makedirs(stages.BUILD, exist_ok=True)
     with open(KEPT + ".new", "w", encoding="utf-8") as file:

@@ -124,8 +124,8 @@ def main():
         passed, failed, skipped = display.counts()
         display.say(f"interrupted: {passed} passed, {failed} failed, {skipped} skipped until then; everything that was started has ended")
         return 128 + interrupted[0]
-    ran = {run.stage.name for run in display.ended_runs}
-    lines.save([one for one in before if one.stage not in ran] + display.results)
+    whole = {run.stage.name for run in display.ended_runs} - set(filter(arguments.get, arguments))
+    lines.save(lines.merge(before, whole, display.results))
     return 0 if display.finish(HINT if not (options.all or options.only or options.failed) else None) else 1
 
 

@@ -101,6 +101,11 @@ class Runner(unittest.TestCase):
         lines.save([lines.Result("e2e", "ok", "runs: a"), lines.Result("e2e", "FAILED", "runs: b"), lines.Result("nginx", "FAILED", "c")])
         self.assertEqual(run.chosen_failed(lines.load()), {"e2e": ["--which", "both", "--only", "runs: b"], "nginx": []})
 
+    def test_what_failed_and_was_not_run_again_stays_known(self):
+        before = [lines.Result("e2e", "FAILED", "a"), lines.Result("e2e", "FAILED", "b"), lines.Result("unit", "FAILED", "c")]
+        found = lines.merge(before, {"unit"}, [lines.Result("e2e", "ok", "b"), lines.Result("unit", "ok", "d")])
+        self.assertEqual([(one.state, one.sentence) for one in found], [("FAILED", "a"), ("ok", "b"), ("ok", "d")])
+
 
 class Names(unittest.TestCase):
     def test_every_stage_is_known_and_what_it_needs_comes_before_it(self):

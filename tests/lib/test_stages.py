@@ -64,7 +64,7 @@ class Runner(unittest.TestCase):
         self.assertIn("    broken", self.shown.getvalue())
 
     def test_a_stage_without_a_test_is_a_failure_unless_it_says_that_it_cannot_run(self):
-        self.assertEqual(self.run_stages(stage("none", "true"), stage("away", "echo no engine; exit 77"), stage("made", "true", tests=False)),
+        self.assertCountEqual(self.run_stages(stage("none", "true"), stage("away", "echo no engine; exit 77"), stage("made", "true", tests=False)),
                          ["FAILED none: none ran no test", "skipped away: away"])
 
     def test_what_needs_a_stage_waits_for_it_and_does_not_begin_when_it_fails(self):

@@ -2,8 +2,8 @@
 """Removes what a run of the tests left that was killed: processes, mounts, loop devices, network namespaces, containers,
 accounts, folders. Prints a line about it; nothing if nothing was found.
 
-Whoever makes a folder by make_folder() holds a lock on a file in it while it lives. A folder that nobody holds is of an
-ended run, and so is what names the folder. Folders without that file are nobody's business.
+A process that makes a folder by make_folder() holds a lock on a file in it until it ends. A folder whose lock is free belongs to
+an ended run, and so does what names the folder. Folders without that file are left alone.
 """
 import fcntl
 import glob

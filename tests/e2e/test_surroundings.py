@@ -37,7 +37,7 @@ def _():
     at_test_end(setattr, leftovers, "PLACES", before)
     leftovers.PLACES = (f"{place}/sandcgi-*",)
     process, folder, child = _run(place)
-    reader = subprocess.Popen(["sleep", "600"], env={"LOG": f"{folder}/log"})  # as somebody who reads a log there
+    reader = subprocess.Popen(["sleep", "600"], env={"LOG": f"{folder}/log"})  # a reader's program, which names the folder
     at_test_end(reader.kill)
     os.mkdir(f"{place}/sandcgi-foreign")
     leftovers.remove()

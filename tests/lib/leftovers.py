@@ -110,8 +110,8 @@ def _adopter():
 
 
 def end_processes(folders):
-    """Those that name the folders and have lost their parents, with all that they have started; not a pager that somebody
-    reads a log there with."""
+    """Those that name the folders and have lost their parents, with all that they have started; not a program
+    that a person reads a log there with."""
     parents, adopters = _parents(), (1, _adopter())
     ended = {pid for pid, parent in parents.items() if parent in adopters and _names(pid, folders)}
     while more := {pid for pid, parent in parents.items() if parent in ended} - ended:

@@ -5,7 +5,3 @@ die() {
     printf 'tests: %s\n' "$1" >&2
     exit 1
 }
-
-heading() {
-    printf '\n== %s\n' "$1"
-}

@@ -190,6 +190,7 @@ static void the_root_is_one_servers_until_its_process_ends(void **state)
     pid_t holder = fork();
     if (holder == 0) {
         int fd = -1;
+        setpgid(0, 0);
         if (root_lock(&s, &fd, &e) == 0 && root_lock(&s, &fd, &e) == 0 && fork() == 0)
             auto_close_fd(&fd); /* it stays when its parent is killed */
         else
@@ -210,6 +211,7 @@ static void the_root_is_one_servers_until_its_process_ends(void **state)
     assert_false(is_refused_elsewhere(root, getpid()));
     auto_close_fd(&fd);
     assert_false(is_refused_elsewhere(other, getpid()));
+    kill(-holder, SIGKILL);
     close(ends[0]);
     close(ends[1]);
     unit_remove_tree(folder);

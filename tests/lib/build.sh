@@ -28,7 +28,8 @@ configured() {
         quietly autoreconf env -C "$top" autoreconf -fi || die "autoreconf failed: see above"
     fi
     if [[ ! -f $build/Makefile || $top/configure -nt $build/Makefile ]]; then
-        quietly configure env -C "$build" "$top/configure" CC="$compiler" "$@" || die "configure failed: see above and $build/config.log"
+        # By a relative path: a copy of the tree with its build compiles what is in the copy.
+        quietly configure env -C "$build" "$(realpath --relative-to="$build" "$top")/configure" CC="$compiler" "$@" || die "configure failed: see above and $build/config.log"
     fi
 }
 

@@ -152,6 +152,7 @@ class Site:
             "DOCKER_HOST": engine.host(),
             "SANDBOX_NETWORK": "none",  # else containers of the server's own test would be among them; network.py has the others
             "SANDBOX_LIMITS_CHECK": "trust",  # likewise; test_operators has the others
+            "SANDBOX_IMAGES": "sandcgi-runner-*",  # other tests' images have other names; test_warm has the default
             "TOOLS": "all",  # test_toolsets has the others
             "SANDBOX_WARM": "",  # most tests look at the containers of their runs; test_warm has the others
         }

@@ -209,7 +209,7 @@ def _():
 
 @test("Podman: timeout, memory, hang-up and a new image behave as with Docker", timeout=240)
 def _():
-    _site_, client = _site()
+    _site_, client = _site({"SANDBOX_IMAGES": None})
     start = time.monotonic()
     result = client.run("trap '' TERM; echo begun; setsid sleep 90 & sleep 90", "bash", timeout=2)
     equal((result["status"], result["stdout"]), ("timeout", "begun\n"))

@@ -289,7 +289,7 @@ def _():
     name = f"runner-{language}"
     at_test_end(engine.remove_image, name)
     _image(name, language, "old")
-    site = warm.site(f"{language}=2")
+    site = warm.site(f"{language}=2", SANDBOX_IMAGES=None)
     pool.wait_for(site, 2, language=language)
     equal(warm.new_client(site).run("echo $WORD", language)["stdout"], "old\n")
     _image(name, language, "new")

@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -71,14 +72,15 @@ def _read(path):
 
 
 def _names(pid, folders):
-    """Does its command, its environment or its working directory name one of them?"""
+    """Does its command, its environment or its working directory name one of them, or a folder of the end-to-end tests that is gone?"""
     try:
         if _within(os.readlink(f"/proc/{pid}/cwd"), folders):
             return True
     except OSError:
         pass
     text = _read(f"/proc/{pid}/cmdline") + b"\0" + _read(f"/proc/{pid}/environ")
-    return any(os.fsencode(folder) + b"/" in text for folder in folders)
+    return (any(os.fsencode(folder) + b"/" in text for folder in folders)
+            or any(not os.path.exists(folder) for folder in re.findall(rb"/tmp/sandcgi-e2e-\w+(?=/)", text)))
 
 
 def _parents():
@@ -206,8 +208,8 @@ def remove():
     """Removes all of it; what was found, as a text."""
     folders = ended_folders()
     found = {}
+    found["process"] = end_processes(folders)
     if folders:
-        found["process"] = end_processes(folders)
         found["container"] = remove_containers(folders)
         found["mount"] = unmount(folders)
         found["loop device"] = free_loops(folders)

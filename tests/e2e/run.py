@@ -139,6 +139,7 @@ class Printer:
 
     def __init__(self, stops):
         self.stops = stops
+        self.ended = 0  # else the status for a signal
         self.lock = threading.Lock()
         self.counts = collections.Counter()
 
@@ -175,10 +176,14 @@ class Worker(threading.Thread):
                 break
             if not self.process:
                 self.begin()
-            if not self.run_module(module):
+            if self.printer.ended:
+                break
+            if not self.run_module(module) and not self.printer.ended:
                 self.printer.put(module, [f"FAILED the process of its tests ended with {self.process.wait()}\n"])
                 self.process = None
         if self.process:
+            if self.printer.ended:
+                self.process.terminate()
             self.process.stdin.close()
             for _line in self.process.stdout:
                 pass
@@ -216,18 +221,19 @@ def run_all(modules, jobs, arguments, printer):
     workers = [Worker(waiting, arguments, printer) for _ in range(min(jobs, len(modules)))]
 
     def end(number, _frame):
+        """Their processes end, then the threads. (A join() in here could wait for the one that this has interrupted.)"""
+        printer.ended = 128 + number
         while not waiting.empty():
             waiting.get_nowait()
         for one in workers:
             if one.process:
                 one.process.terminate()
-        for one in workers:
-            one.join()
-        sys.exit(128 + number)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, end)
     for one in workers:
         one.join()
+    if printer.ended:
+        sys.exit(printer.ended)
 
 
 def parse():

@@ -289,7 +289,8 @@ static void store_large(const struct world *w, char *out_session, char *out_id)
     mcp_stream_end(stream);
 }
 
-static int replay(const struct world *w, const char *session, const char *last)
+/* last: the event from which it is a replay; NULL: none. */
+static int get(const struct world *w, const char *session, const char *last)
 {
     AUTO_BUF struct buf request = BUF_INIT(65536);
     const char *const params[] = {"REQUEST_METHOD",
@@ -306,7 +307,7 @@ static int replay(const struct world *w, const char *session, const char *last)
                                   "2025-11-25",
                                   "HTTP_MCP_SESSION_ID",
                                   session,
-                                  "HTTP_LAST_EVENT_ID",
+                                  last ? "HTTP_LAST_EVENT_ID" : NULL,
                                   last,
                                   NULL};
     int fd = fcgi_client_connect(w->settings.hub, LONG_MS);
@@ -349,7 +350,7 @@ static void slow_readers_of_large_messages_wait_for_each_other(void **state)
     store_large(w, session, last);
     size_t before = memory_of(w->pid);
     for (size_t i = 0; i < SLOW; i++)
-        readers[i] = (struct pollfd){.fd = replay(w, session, last), .events = POLLIN};
+        readers[i] = (struct pollfd){.fd = get(w, session, last), .events = POLLIN};
     for (size_t i = 0; i < SLOW; i++)
         assert_int_equal(poll(&readers[i], 1, LONG_MS), 1); /* the head of its answer */
     size_t after = memory_of(w->pid);
@@ -359,6 +360,41 @@ static void slow_readers_of_large_messages_wait_for_each_other(void **state)
     (void)before;
     (void)after;
     read_whole_messages(readers, SLOW);
+}
+
+/* ---- subscriptions of a session ---- */
+
+static json_t *subscribed(const json_t *now, void *uri, struct err *e)
+{
+    (void)now;
+    (void)e;
+    return json_pack("[s]", uri);
+}
+
+static void a_subscription_comes_before_what_the_broker_tells(void **state)
+{
+    static char uri[] = "sandbox://c/a.txt";
+    const struct mcp_event file = {.kind = MCP_EVENT_RESOURCE, .tenant = "default", .uri = uri};
+    struct world *w = *state;
+    const struct mcp_server *server = app_server(&w->app, NULL, SCOPE_ALL);
+    AUTO_MCP_SESSION struct mcp_session session = {.record = NULL};
+    char id[MCP_SESSION_ID_LEN + 1];
+    struct err e = ERR_INIT;
+    int status;
+
+    assert_works(mcp_session_create(server, "default", MCP_2025_11_25, NULL, NULL, id, &e), e);
+    AUTO_FD int stream = get(w, id, NULL);
+    expect(stream, "text/event-stream");
+    kill(w->pid, SIGSTOP);
+    assert_int_equal(waitpid(w->pid, &status, WUNTRACED), w->pid);
+    event_sender_publish(&w->events, &file);
+    assert_works(mcp_session_load(server, id, "default", &session, &e), e);
+    assert_works(mcp_session_set(server, &session, "subscriptions", subscribed, uri, &e), e);
+    event_sender_publish(
+        &w->workers_events,
+        &(struct mcp_event){.kind = MCP_EVENT_SESSION, .tenant = "default", .session = id});
+    kill(w->pid, SIGCONT);
+    expect(stream, "notifications/resources/updated");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -371,6 +407,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(expired_sessions_are_removed_beside_the_loop, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_subscription_comes_before_what_the_broker_tells, setup,
+                                    teardown),
     cmocka_unit_test_setup_teardown(slow_readers_of_large_messages_wait_for_each_other, setup,
                                     teardown),
 };

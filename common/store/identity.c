@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #define ID_LEN    32
 #define FILE_MAX  8192
@@ -72,12 +73,30 @@ static int write_there(struct store *store, char id[ID_LEN + 1], struct err *e)
     return store_put_text(store, STORE_MARK, &text, e);
 }
 
+/* Of several processes that meet a store for the first time one makes it known, the others wait. */
+static int lock_here(const struct sandbox_root *root, struct err *e)
+{
+    AUTO_FD int fd = openat(root->fd, STATE_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            auto_close_fd(&fd);
+    return fd < 0 ? err_errno(e, "SANDBOX_ROOT/" STATE_DIR " cannot be locked") : TAKE_FD(fd);
+}
+
 int store_identify(struct store *store, const struct store_settings *s,
                    const struct sandbox_root *root, struct err *e)
 {
     char here[ID_LEN + 1], there[ID_LEN + 1];
     bool moved = false, known = read_here(root, s, here, &moved);
+    AUTO_FD int lock = -1;
 
+    if (!known || moved) {
+        lock = lock_here(root, e);
+        if (lock < 0)
+            return -1;
+        known = read_here(root, s, here, &moved);
+    }
     if (read_there(store, there, e) < 0)
         return -1;
     if (known && !moved)

@@ -16,6 +16,7 @@
 #include "common/store/save.h"
 
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The directory's kind, with a count of what it is asked, and failures. */
@@ -561,6 +562,30 @@ static void test_which_store(void **state)
     assert_true(unsaved_has(&w->f->root, w->f->sb.name));
 }
 
+/* The first calls of a new server each have a process. */
+static void test_many_meet_a_store_at_once(void **state)
+{
+    enum { N = 8, TIMES = 20 };
+    struct world *w = *state;
+    struct store_settings settings = {.place = w->place};
+    AUTO_FREE char *mark = mem_printf("%s/" STORE_MARK, w->place);
+    AUTO_FREE char *here = mem_printf("%s/" STATE_DIR "/store", w->f->root.path);
+    int status;
+
+    for (int i = 0; i < TIMES; i++) {
+        unlink(mark);
+        unlink(here);
+        for (int n = 0; n < N; n++)
+            if (fork() == 0)
+                _exit(store_identify(w->store.real, &settings, &w->f->root, &w->e) < 0);
+        for (int n = 0; n < N; n++) {
+            assert_true(wait(&status) > 0);
+            assert_int_equal(status, 0);
+        }
+        assert_works(store_identify(w->store.real, &settings, &w->f->root, &w->e), w->e);
+    }
+}
+
 static void test_settings(void **state)
 {
     static char good[] = "/mnt/store", relative[] = "store", inside[] = "/srv/root/store",
@@ -602,6 +627,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_expired_in_the_store, setup, teardown),
     cmocka_unit_test_setup_teardown(test_notes, setup, teardown),
     cmocka_unit_test_setup_teardown(test_which_store, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_many_meet_a_store_at_once, setup, teardown),
     cmocka_unit_test(test_settings),
 };
 UNIT_TESTS(tests)

@@ -132,14 +132,16 @@ def signal_all(pids, number=signal.SIGKILL):
             os.kill(pid, number)
 
 
-def kill_family(pid):
-    """With all its descendants, which are stopped first: none sees another one's end, and none begins after the look."""
-    family, found = [], [pid, *descendants(pid)]
-    while set(found) - set(family):
-        family = found
+def kill_family(*pids):
+    """With all their descendants, which are stopped first: none sees another one's end, and none begins after the look.
+    All of them."""
+    family, found = set(), set(pids).union(*map(descendants, pids))
+    while found - family:
+        family |= found
         signal_all(family, signal.SIGSTOP)
-        found = [pid, *descendants(pid)]
+        found = set(pids).union(*map(descendants, pids))
     signal_all(family, signal.SIGKILL)
+    return family
 
 
 def end(process, patience=60):

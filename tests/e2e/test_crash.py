@@ -226,9 +226,7 @@ def _answers(client):
 def _():
     run = MidRun(limit=8)
     lost = run.in_background(timeout=8)
-    family = [run.site.process.pid, *procs.descendants(run.site.process.pid)]
-    procs.signal_all(family, signal.SIGSTOP)  # none sees another one's end, and answers
-    run.kill(*family)
+    procs.kill_family(run.site.process.pid)
     run.site.process.wait()
     _result, status = run.answered()
     check(status != 200, "answered")

@@ -495,8 +495,7 @@ def _():
     site = sites.own()
     client = _client(site)
     sandbox = _create(client)
-    victims = [site.process.pid, site.broker(), _keeper(site, sandbox)]
-    procs.signal_all([*victims, *procs.descendants(site.process.pid)])
+    procs.kill_family(site.process.pid, site.broker(), _keeper(site, sandbox))
     site.process.wait()
     name = _container(site, sandbox)
     wait_until(lambda: not engine.api("GET", f"/containers/{name}/json")["State"]["Running"], 20, "the container ends")

@@ -359,8 +359,7 @@ def _():
     site.start_server()
     site.wait_healthy()
     pool.wait_for(site, 2, language="bash")
-    family = [site.process.pid, *procs.descendants(site.process.pid)]
-    procs.signal_all(family)
+    family = procs.kill_family(site.process.pid)
     site.process.wait()
     wait_until(lambda: not [one for one in site.all_containers() if one["State"] == "running"], 20, "they have ended by themselves")
     site.start_server()

@@ -9,6 +9,7 @@
 #include "fcgi/app.h"
 #include "fcgi/commands.h"
 #include "fcgi/hub/events.h"
+#include "fcgi/hub/hub_stream.h"
 #include "fcgi/process/sockets.h"
 #include "tests/fakes/fcgi_client.h"
 #include "tests/unit/unit.h"
@@ -252,6 +253,41 @@ static void expired_sessions_are_removed_beside_the_loop(void **state)
     }
 }
 
+static void on_no_task(void *owner, const struct hub_task *task, const json_t *state)
+{
+    (void)owner;
+    (void)task;
+    (void)state;
+}
+
+/* Behind as many look-ups as there may be at a time, which the broker does not answer. */
+static void a_sweep_waits_with_look_ups_and_each_waits_once(void **state)
+{
+    struct world *w = *state;
+    const struct mcp_server *server = app_server(&w->app, NULL, SCOPE_ALL);
+    const struct hub_task sweep = {.server = server};
+    struct loop loop;
+    struct err e = ERR_INIT;
+    struct hub_jobs jobs = {.loop = &loop, .on_task = on_no_task};
+    size_t n;
+
+    assert_works(loop_init(&loop, w, &e), e);
+    for (n = 0; n == jobs.n_running; n++)
+        hub_jobs_add(&jobs, &(struct hub_task){server, 0, "default", (char[]){(char)('a' + n), 0}});
+    assert_int_equal(jobs.n, n);
+    hub_jobs_add(&jobs, &sweep);
+    for (int twice = 0; twice < 2; twice++) {
+        hub_jobs_add(&jobs, &(struct hub_task){server, 0, "default", "queued"});
+        hub_jobs_add(&jobs, &(struct hub_task){server, 0, "another", "queued"});
+        hub_jobs_add(&jobs, &(struct hub_task){server, MCP_IN_TEXT, "default", "queued"});
+        hub_jobs_add(&jobs, &sweep);
+        assert_int_equal(jobs.n, n + 4);
+    }
+    hub_jobs_clear(&jobs);
+    assert_int_equal(jobs.n, 0);
+    loop_clear(&loop);
+}
+
 /* ---- replays ---- */
 
 #define SLOW        40
@@ -405,6 +441,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_sweep_waits_with_look_ups_and_each_waits_once, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(expired_sessions_are_removed_beside_the_loop, setup, teardown),
     cmocka_unit_test_setup_teardown(a_subscription_comes_before_what_the_broker_tells, setup,

@@ -454,8 +454,13 @@ static void serve_tick(void)
     nfds_t n = fill_polls(p, &streams);
     int64_t now;
 
-    if (poll(p, n, serve_timeout()) < 0)
+    if (poll(p, n, serve_timeout()) < 0) {
+        if (errno == EINVAL) { /* a program, which has our user, has lowered our limits */
+            entry_error(0, "fewer descriptors are allowed than it needs");
+            serve_end(ENTRY_FAILED);
+        }
         return;
+    }
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL) || !frame_push())
         serve_end(ENTRY_FAILED);
     if (p[ON_HOOK].revents || p[ON_TEMPLATES + TEMPLATE_PLAIN].revents ||

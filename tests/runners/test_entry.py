@@ -265,6 +265,10 @@ class Refusals:
                 r = sbx.run(self.command(), data)
                 self.assertEqual((r.exit, r.report, r.said), (125, None, b"entry: bad record\n"))
 
+    def test_a_program_that_takes_its_descriptors(self):
+        r = sbx.run(self.command(), sbx.program("prlimit --pid $PPID --nofile=1:1; echo; exec sleep 20"))
+        self.assertEqual((r.exit, r.report, r.said), (125, None, b"entry: fewer descriptors are allowed than it needs\n"))
+
     def test_program_that_cannot_be_started(self):
         command = self.command("no-such-program")
         self.refuse(sbx.program("x"), b"starting no-such-program: No such file", command)

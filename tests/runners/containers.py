@@ -3,11 +3,12 @@ file systems, of which programs can write to /data, /tmp, /dev/shm and /dev/mque
 
 import itertools
 import os
+import secrets
 import shutil
 import subprocess
 
 # Of no one else: the limit of processes is the user's, and so is a keyring.
-USERS = itertools.count(4_000_000 + os.getpid() % 1_000_000 * 1000)
+USERS = itertools.count(4_000_000 + secrets.randbelow(1_000_000) * 1000)
 PROCESSES = 300
 
 # $1: an empty directory; $2: the directory that is /data in it; $3: one that is /image, with the entry program. Then the

@@ -6,8 +6,10 @@ runners_common_entry_SOURCES = \
 	runners/common/command.c \
 	runners/common/command.h \
 	runners/common/entry.h \
+	runners/common/inbox.c \
 	runners/common/index.c \
 	runners/common/kill.c \
+	runners/common/languages.c \
 	runners/common/main.c \
 	runners/common/probe.c \
 	runners/common/offer.c \

@@ -238,6 +238,49 @@ int child_start(struct child *c, const struct child_plan *plan, char *why)
     return -1;
 }
 
+/* ---- interpreters that wait ---- */
+
+/* LD_PRELOAD with the object, to be freed; what the image preloads stays, behind it. NULL: none. */
+static char *preload_of(const char *object)
+{
+    const char *old = getenv("LD_PRELOAD");
+    char *entry = NULL;
+
+    if (object && asprintf(&entry, "LD_PRELOAD=%s%s%s", object, old ? ":" : "", old ? old : "") < 0)
+        return NULL;
+    return entry;
+}
+
+int child_prestart(struct child *c, const struct options *o, int input_fd)
+{
+    char *preload = preload_of(o->object), *env[2];
+    char **argv = argv_new(o->command, o->option, NULL, 0);
+    struct child_plan plan = {
+        .argv = argv, .env = env, .cwd = o->cwd, .input_fd = input_fd, .template = o->template};
+    char why[CHILD_WHY_MAX] = "no memory, or descriptors, for an interpreter";
+    int pair[2] = {-1, -1};
+
+    if (preload)
+        env[plan.n_env++] = preload;
+    if (o->extra)
+        env[plan.n_env++] = o->extra;
+    if (argv && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+        plan.hook_fd = pair[1];
+        if (child_start(c, &plan, why) != 0) {
+            close(pair[0]);
+            pair[0] = -1;
+        }
+        close(pair[1]);
+    }
+    if (pair[0] < 0) {
+        entry_error(0, "%s", why);
+        *c = (struct child){0};
+    }
+    free(argv);
+    free(preload);
+    return pair[0];
+}
+
 /* Sends the letter and the descriptors. */
 static bool ask_fork(int template_fd, char letter, const int (*fds)[FORK_FDS])
 {

@@ -19,10 +19,11 @@ static void command_fail(struct command *c, const char *what)
         snprintf(c->why, sizeof(c->why), "%s: %s", what, strerror(errno));
 }
 
-void command_add_code(struct command *c, const struct options *o, const char *data, size_t len)
+void command_add_code(struct command *c, const char *data, size_t len)
 {
     /* An interpreter that waits may have looked at a file that was placed: it stays the same. No
      * program has run since it was. */
+    const struct options *o = c->options;
     const int how = o->place ? O_TRUNC : O_EXCL;
 
     if (c->code_fd == 0 && !o->place)
@@ -89,7 +90,7 @@ static bool items_parse(struct command *c, size_t len)
         if (!items_take(w, c->text + at))
             return false;
     }
-    return c->run || w->n_args > 0;
+    return c->run ? c->code_fd != 0 : w->n_args > 0;
 }
 
 /* ---- its start ---- */
@@ -124,8 +125,9 @@ static void command_begin(struct command *c, const struct child *child)
 }
 
 /* Starts it in a process of its own. */
-static void command_spawn(struct command *c, const struct options *o)
+static void command_spawn(struct command *c)
 {
+    const struct options *o = c->options;
     const struct items *w = &c->items;
     char **argv = c->run ? argv_new(o->command, NULL, w->args, w->n_args) : w->args;
     struct child_plan plan = {.argv = argv,
@@ -155,15 +157,15 @@ static void command_spawn(struct command *c, const struct options *o)
 }
 
 /* Gives it to the warm interpreter, or to a new one. */
-static void command_hand_over(struct command *c, const struct options *o)
+static void command_hand_over(struct command *c)
 {
     if (c->run && warm_offer(&c->items, c->input.fd))
         c->state = COMMAND_OFFERED;
     else
-        command_spawn(c, o);
+        command_spawn(c);
 }
 
-bool command_start(struct command *c, const struct options *o, const char *items, size_t len)
+bool command_start(struct command *c, const char *items, size_t len)
 {
     bool good;
 
@@ -187,7 +189,7 @@ bool command_start(struct command *c, const struct options *o, const char *items
         c->state = COMMAND_LOADS;
         command_tell(c, 'L', "begun");
     } else if (good) {
-        command_hand_over(c, o);
+        command_hand_over(c);
     }
     return good;
 }
@@ -198,10 +200,10 @@ void command_hold(struct command *c)
     command_tell(c, 'L', "done");
 }
 
-void command_go(struct command *c, const struct options *o)
+void command_go(struct command *c)
 {
     if (c->state == COMMAND_HELD)
-        command_hand_over(c, o);
+        command_hand_over(c);
 }
 
 void command_taken(struct command *c)
@@ -215,10 +217,10 @@ void command_taken(struct command *c)
         command_end(c, SIGKILL); /* it was killed before the template had forked */
 }
 
-void command_refused(struct command *c, const struct options *o)
+void command_refused(struct command *c)
 {
     warm_discard();
-    command_spawn(c, o);
+    command_spawn(c);
 }
 
 /* It is killed before anything has got it. */

@@ -1,5 +1,5 @@
 /* One command or run: its process, its standard input and control channel, and what it prints. A
- * run is a program in the image's own language; the rest of the container ends with it. */
+ * run is a program in a language of the image's; the rest of the container ends with it. */
 #pragma once
 
 #include "runners/common/entry.h"
@@ -31,13 +31,14 @@ enum command_state {
 struct command {
     enum command_state state;
     uint32_t id;
-    bool run;           /* code has come for it */
-    int code_fd;        /* while FILLING: of SCRIPT; 0: not opened */
-    struct input input; /* until it is started; all zero: not opened yet */
-    char *text;         /* until it is started: what it was told to start, */
-    struct items items; /* taken apart */
-    char news_tag;      /* of a run's next frame, 'L' or 'S', */
-    const char *news;   /* and what it says; NULL: nothing is to be told */
+    const struct options *options; /* of a run's language, or of the first one */
+    bool run;                      /* it has been told its language, or code has come for it */
+    int code_fd;                   /* while FILLING: of SCRIPT; 0: not opened */
+    struct input input;            /* until it is started; all zero: not opened yet */
+    char *text;                    /* until it is started: what it was told to start, */
+    struct items items;            /* taken apart */
+    char news_tag;                 /* of a run's next frame, 'L' or 'S', */
+    const char *news;              /* and what it says; NULL: nothing is to be told */
     pid_t pid;
     struct stream streams[STREAM_N];
     bool control_waits; /* until the others' due is sent, which was printed before it */
@@ -57,17 +58,17 @@ struct command {
 /* Appends to the code or the input of a command that has not begun; a failure is kept for its
  * start.
  */
-void command_add_code(struct command *c, const struct options *o, const char *data, size_t len);
+void command_add_code(struct command *c, const char *data, size_t len);
 void command_fill(struct command *c, const char *data, size_t len);
 /* Starts c as the items say, or offers it to the warm interpreter. False: they make no sense. */
-bool command_start(struct command *c, const struct options *o, const char *items, size_t len);
+bool command_start(struct command *c, const char *items, size_t len);
 /* The import of what it needs is over. */
 void command_hold(struct command *c);
 /* The server lets it begin. Nothing happens to one that is not held. */
-void command_go(struct command *c, const struct options *o);
+void command_go(struct command *c);
 /* The warm interpreter has answered, or will not: a new one gets what it did not take. */
 void command_taken(struct command *c);
-void command_refused(struct command *c, const struct options *o);
+void command_refused(struct command *c);
 /* Queues bytes for the control channel and writes what it takes. One that cannot take them all is
  * closed: no program gets a part. */
 void command_control(struct command *c, const char *data, size_t len);

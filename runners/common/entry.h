@@ -1,5 +1,5 @@
 /*
- * The entry program of our runner images: PID 1 of a container. It speaks sandbox.protocol=2
+ * The entry program of our runner images: PID 1 of a container. It speaks sandbox.protocol=3
  * (runners/README.md) on stdin and stdout; its stderr carries its own failures only.
  *
  * It is linked statically and compiled without configure, too (runners/build.sh): it includes no
@@ -33,8 +33,9 @@
 /* The program's end of the socket to a warm interpreter, or of a control channel. */
 #define HOOK_FD 3
 
-/* The command line. Strings are those of argv. */
+/* How programs of a language are run, by its file of the table or by the command line. */
 struct options {
+    const char *name;     /* of the file; NULL: it is the command line's */
     char *cwd;            /* -C */
     char *script;         /* SCRIPT: where a run's code is written; NULL: no runs */
     char *const *command; /* PROGRAM and its fixed arguments, ended by NULL */
@@ -49,6 +50,29 @@ struct options {
     char *words;          /* -s: words of code that needs all variables at the start, or NULL */
     char *extra;          /* -x: NAME=value for the warm interpreter only, or NULL */
 };
+
+#define LANGUAGES_MAX 32
+
+/* Those of the container. The first one's interpreter waits from the beginning, and is told of
+ * libraries. */
+struct languages {
+    struct options items[LANGUAGES_MAX]; /* n, at least one */
+    size_t n;
+};
+
+/* ---- languages.c: the command line, and the table that it may name ---- */
+
+/* False when one makes no sense, which has been reported. */
+bool languages_read(struct languages *l, int argc, char **argv);
+/* NULL: there is none of that name. */
+const struct options *languages_find(const struct languages *l, const char *name, size_t len);
+
+/* ---- inbox.c: our stdin ---- */
+
+/* Reads what has come, and hands over the whole records of it; take's data is valid until it
+ * returns, false: it makes no sense. Our exit status, when there will be no more; -1: there may be.
+ */
+int inbox_read(bool (*take)(char tag, uint32_t id, char *data, size_t len));
 
 /* ---- util.c: what all parts use, and our stdout ---- */
 
@@ -119,6 +143,9 @@ char **argv_new(char *const *command, char *option, char *const *args, size_t n)
  * hook's, no core file, and first in line for the OOM killer. -1: the reason is in why; a child may
  * have to be reaped. */
 int child_start(struct child *c, const struct child_plan *plan, char *why);
+/* Starts the interpreter of the options, or its template, with that standard input. Returns our end
+ * of its hook, -1: it could not be started, which has been reported. */
+int child_prestart(struct child *c, const struct options *o, int input_fd);
 /* Asks the template behind the socket for a child with this standard input: an interpreter ('F') or
  * a template ('T'). Returns our end of the child's hook, -1: it cannot be asked. The child's pid is
  * 0; the hook tells it. */
@@ -126,11 +153,12 @@ int child_fork(struct child *c, int template_fd, char letter, int input_fd);
 
 /* ---- kill.c: the other processes of the container ---- */
 
-/* The templates of a container: the one that is started, and its child that has libraries. */
-enum template { TEMPLATE_PLAIN, TEMPLATE_LOADED, TEMPLATE_N };
+/* The templates of a container: the one of each language, in the order of their options, and the
+ * child of the first one's that has libraries. */
+enum { TEMPLATE_FIRST, TEMPLATE_LOADED = LANGUAGES_MAX, TEMPLATE_N };
 
 /* The process that kill_all and others_left leave out from now on in this place; 0 = none. */
-void kill_spare(enum template place, pid_t pid);
+void kill_spare(size_t place, pid_t pid);
 /* SIGKILL to every other process of the container; where we are not PID 1, to our children. */
 void kill_all(void);
 /* The same, until none is left: for our own end. Gives up at until_ms on clock_ms. */
@@ -160,10 +188,11 @@ bool code_is_plain(const char *script, const char *modules);
 
 /*
  * Without one (no -w, or it died) programs are started cold. With -t what is started is a template,
- * which never gets a program: it forks an interpreter that waits, ahead of its program. Libraries
- * are loaded by a template of their own, which the first one forks: a program that needs none does
- * not pay for copies of their memory. Between us and each of them go packets that start with a
- * letter.
+ * which never gets a program: it forks an interpreter that waits, ahead of its program. The first
+ * language has one from the beginning, another one behind its first run. One interpreter waits at a
+ * time, in the language of the last run. Libraries are loaded by a template of their own, which the
+ * first one forks: a program that needs none does not pay for copies of their memory. Between us
+ * and each of them go packets that start with a letter.
  *
  * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins; none: no
  *          more of them for now), D (all imports are done), L (what L names has been imported), Y
@@ -197,16 +226,20 @@ struct offer {
 bool offer_make(struct offer *o, const struct items *w);
 /* False when it cannot be sent; fd -1: so it is. */
 bool offer_send(const struct offer *o, int fd);
+/* Takes one packet if there is one; its letter, 0 = none, -1 = the other end is closed, and now
+ * ours is, too. */
+int packet_take(int *fd, char *text, size_t size);
 /* Whether the working directory has a file that the interpreter reads when it starts. */
 bool files_forbid(const struct options *o);
 /* Whether the interpreter was started with another value of a variable in the list. */
 bool variables_differ(const char *list, const struct items *w);
 
-/* Starts the interpreter, and places SCRIPT, where the options ask for it, which are borrowed. */
-void warm_start(const struct options *options);
+/* Starts the first language's interpreter, and places its SCRIPT, where its options ask for it. The
+ * languages are borrowed. */
+void warm_start(const struct languages *languages);
 /* To be polled for packets; -1: there is no interpreter, no such template. */
 int warm_fd(void);
-int warm_template_fd(enum template which);
+int warm_template_fd(size_t which);
 /* Hands over the names to import. False: it has some, or they are too long. */
 bool warm_preload(const char *names, size_t len);
 /* Whether there is a frame 'W' to be sent; it is made if make is set, while no frame is pending. */
@@ -235,8 +268,9 @@ uint64_t warm_used_us(void);
 /* A child has been reaped: whether it was a template, or an interpreter that became no program. */
 bool warm_reaped(pid_t pid);
 pid_t warm_pid(void);
-/* A run begins, which the templates outlive: they are spared, and noted for the proof. */
-void warm_note_templates(void);
+/* A run in that language comes, which the templates outlive: they are spared, and noted for the
+ * proof. */
+void warm_claim(const struct options *o);
 /* A run is over, and nothing is left of it: an interpreter will wait again, and a frame 'W' is due
  * when it does. False: it cannot be started. */
 bool warm_again(void);
@@ -246,7 +280,9 @@ bool warm_again(void);
 /* Both are told when the container begins, before anything is started. */
 void wipe_note(const char *cwd);
 void proof_note(void);
-/* A run begins, with these templates; 0 = none. */
+/* A run comes: there may be no more sockets behind it than now. */
+void proof_note_sockets(void);
+/* It finds these templates; 0 = none. */
 void proof_note_templates(const pid_t templates[TEMPLATE_N]);
 /* With no process left but the templates: removes what a run has left outside of its working
  * directory. False: why says what stays. */
@@ -266,8 +302,9 @@ uint64_t report_charged(void);
 uint64_t report_peak_memory(void);
 /* The container's limit of processor time in the kernel's words; "": not known. */
 void report_quota(char *text, size_t size);
-/* Processor time of all children that have been reaped. */
+/* Processor time of all children that have been reaped, of a process; 0: not known. */
 uint64_t report_children_us(void);
+uint64_t report_process_us(pid_t pid);
 
 struct report {
     int status; /* wait status */
@@ -286,7 +323,7 @@ uint64_t rusage_us(const struct rusage *used);
 /* ---- serve.c: the one loop ---- */
 
 /* Starts what the server asks for until stdin ends. Returns the exit status. */
-int serve_run(const struct options *options, int signal_fd);
+int serve_run(const struct languages *languages, int signal_fd);
 
 /* ---- modes of their own ---- */
 

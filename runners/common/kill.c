@@ -18,14 +18,18 @@
 
 static pid_t spared[TEMPLATE_N];
 
-void kill_spare(enum template place, pid_t pid)
+void kill_spare(size_t place, pid_t pid)
 {
     spared[place] = pid;
 }
 
 static bool is_spared(pid_t pid)
 {
-    return pid == spared[TEMPLATE_PLAIN] || pid == spared[TEMPLATE_LOADED];
+    size_t place = 0;
+
+    while (place < TEMPLATE_N && spared[place] != pid)
+        place++;
+    return place < TEMPLATE_N;
 }
 
 /* Our children, each sent the signal (0 = none). True if there was one, or if they cannot be
@@ -73,9 +77,11 @@ static bool processes_signal(int number)
  */
 void kill_all(void)
 {
+    static const pid_t none[TEMPLATE_N];
+
     if (getpid() != 1)
         children_signal(SIGKILL);
-    else if (spared[TEMPLATE_PLAIN] || spared[TEMPLATE_LOADED])
+    else if (memcmp(spared, none, sizeof(spared)) != 0)
         processes_signal(SIGKILL);
     else
         kill(-1, SIGKILL);

@@ -1,10 +1,12 @@
-/* The program as the interpreter that waits gets it, and whether it may. */
+/* Packets: the program as the interpreter that waits gets it, and whether it may; what comes. */
 #include "runners/common/entry.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Whether the interpreter was started with another value of a variable in the list. */
 static bool variable_differs(const char *list, const char *entry)
@@ -75,4 +77,24 @@ bool offer_make(struct offer *o, const struct items *w)
 bool offer_send(const struct offer *o, int fd)
 {
     return fd >= 0 && send(fd, o->packet, o->len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)o->len;
+}
+
+int packet_take(int *fd, char *text, size_t size)
+{
+    ssize_t n;
+
+    if (*fd < 0)
+        return -1;
+    do {
+        n = recv(*fd, text, size - 1, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0) {
+        close(*fd);
+        *fd = -1;
+        return -1;
+    }
+    text[n] = '\0';
+    return text[0];
 }

@@ -152,11 +152,15 @@ static uint64_t own_memory(pid_t pid)
     return ((anon ? digits(anon) : 0) + (shared ? digits(shared) : 0)) * 1024;
 }
 
-/* The two have pages in common, which count twice: some megabytes, by which the proof is weaker. */
+/* The first language's two have pages in common, which count twice: some megabytes, by which the
+ * proof is weaker. */
 static uint64_t templates_memory(void)
 {
-    return own_memory(start.templates[TEMPLATE_PLAIN].pid) +
-           own_memory(start.templates[TEMPLATE_LOADED].pid);
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < TEMPLATE_N; i++)
+        bytes += own_memory(start.templates[i].pid);
+    return bytes;
 }
 
 /* What of that is not as it was; NULL = nothing. */
@@ -194,7 +198,7 @@ static bool is_set(const char *status, const char *name)
 }
 
 /* What is wrong with one; NULL = nothing. */
-static const char *template_differs(enum template which)
+static const char *template_differs(size_t which)
 {
     const pid_t pid = start.templates[which].pid;
     char path[32], status[4096];
@@ -228,14 +232,18 @@ void proof_note(void)
     start.n_keys = keys_read(start.keys, sizeof(start.keys));
 }
 
-void proof_note_templates(const pid_t templates[TEMPLATE_N])
+void proof_note_sockets(void)
 {
     long sockets, time_wait;
 
     sockets_read(&sockets, &time_wait);
     is_more(sockets, &start.sockets);
     is_more(time_wait, &start.time_wait);
-    for (enum template i = 0; i < TEMPLATE_N; i++) {
+}
+
+void proof_note_templates(const pid_t templates[TEMPLATE_N])
+{
+    for (size_t i = 0; i < TEMPLATE_N; i++) {
         if (templates[i] != 0 && templates[i] != start.templates[i].pid)
             traits_read(&start.templates[i].traits, templates[i]);
         start.templates[i].pid = templates[i];
@@ -255,9 +263,8 @@ bool proof(char *why)
         snprintf(why, CHILD_WHY_MAX, "of the entry program, the %s changed", what);
         return false;
     }
-    what = template_differs(TEMPLATE_PLAIN);
-    if (!what)
-        what = template_differs(TEMPLATE_LOADED);
+    for (size_t i = 0; !what && i < TEMPLATE_N; i++)
+        what = template_differs(i);
     if (what) {
         snprintf(why, CHILD_WHY_MAX, "of the waiting interpreter, the %s changed", what);
         return false;

@@ -16,9 +16,6 @@
 /* How long a wipe may take. */
 #define WIPE_MS      2000
 #define COMMANDS_MAX 64
-#define READ_BYTES   65536
-/* Memory that the inbox keeps while it is empty. */
-#define KEPT_BYTES (2u * READ_BYTES)
 
 enum {
     ON_SERVER,
@@ -33,7 +30,7 @@ enum {
 static struct command commands[COMMANDS_MAX];
 
 static struct {
-    const struct options *options;
+    const struct languages *languages;
     int signal_fd;
     bool claimed;   /* a run has come: nothing is told of waiting, until the next one may come */
     bool next;      /* 'N' has come, and is to be answered */
@@ -42,12 +39,6 @@ static struct {
     bool over;      /* the server is gone, or the container is stopped */
     int status;     /* then: ours */
 } self;
-
-/* What came from stdin and is not a whole record yet. */
-static struct {
-    char *data;
-    size_t len, cap;
-} inbox;
 
 static void serve_end(int status)
 {
@@ -74,7 +65,8 @@ static struct command *find_or_make(uint32_t id)
     for (size_t i = 0; !c && i < COMMANDS_MAX; i++) {
         if (commands[i].state == COMMAND_NONE) {
             c = &commands[i];
-            *c = (struct command){.state = COMMAND_FILLING, .id = id};
+            *c = (struct command){
+                .state = COMMAND_FILLING, .id = id, .options = self.languages->items};
         }
     }
     return c;
@@ -90,17 +82,16 @@ static struct command *find_run(void)
     return NULL;
 }
 
-/* 'C', which makes a run of a new command. There is one, until 'N' is answered. */
-static bool take_code(struct command *c, const char *data, size_t len)
+/* Makes a run of a new command, in that language. There is one, until 'N' is answered. */
+static bool make_run(struct command *c, const struct options *o)
 {
-    if (!c->run && (self.claimed || !self.options->script || c->input.fd > 0))
+    if (self.claimed || !o || !o->script || c->input.fd > 0)
         return false;
-    if (!c->run) {
-        self.alone = false;
-        warm_note_templates();
-    }
+    self.alone = false;
     c->run = self.claimed = true;
-    command_add_code(c, self.options, data, len);
+    c->options = o;
+    proof_note_sockets();
+    warm_claim(o);
     return true;
 }
 
@@ -120,7 +111,7 @@ static bool take_next(void)
 /* False when the record makes no sense. K, Z and G may meet one that has just ended. */
 static bool take_record(char tag, uint32_t id, char *data, size_t len)
 {
-    bool begins = strchr("CIX", tag) != NULL;
+    bool begins = strchr("BCIX", tag) != NULL;
     struct command *c = begins ? find_or_make(id) : find_command(id);
 
     if (begins && (!c || c->state != COMMAND_FILLING))
@@ -130,13 +121,18 @@ static bool take_record(char tag, uint32_t id, char *data, size_t len)
         return !self.claimed && warm_preload(data, len);
     case 'N':
         return id == 0 && take_next();
+    case 'B':
+        return !c->run && make_run(c, languages_find(self.languages, data, len));
     case 'C':
-        return take_code(c, data, len);
+        if (!c->run && !make_run(c, self.languages->items))
+            return false;
+        command_add_code(c, data, len);
+        return true;
     case 'I':
         command_fill(c, data, len);
         return true;
     case 'X':
-        return command_start(c, self.options, data, len);
+        return command_start(c, data, len);
     case 'K':
         if (c)
             command_control(c, data, len);
@@ -147,68 +143,19 @@ static bool take_record(char tag, uint32_t id, char *data, size_t len)
         return true;
     case 'G':
         if (c)
-            command_go(c, self.options);
+            command_go(c);
         return true;
     default:
         return false;
     }
 }
 
-/* Takes the whole records of the inbox; false when one makes no sense. */
-static bool inbox_take(void)
-{
-    size_t at = 0;
-
-    while (inbox.len - at >= FRAME_HEAD) {
-        char *p = inbox.data + at;
-        size_t len = u32_get(p + 1);
-
-        if (len < ID_LEN || len > RECORD_MAX)
-            return false;
-        if (inbox.len - at < FRAME_HEAD + len)
-            break;
-        if (!take_record(p[0], u32_get(p + FRAME_HEAD), p + FRAME_HEAD + ID_LEN, len - ID_LEN))
-            return false;
-        at += FRAME_HEAD + len;
-    }
-    if (at > 0)
-        memmove(inbox.data, inbox.data + at, inbox.len - at);
-    inbox.len -= at;
-    if (inbox.len == 0 && inbox.cap > KEPT_BYTES) {
-        free(inbox.data);
-        inbox.data = NULL;
-        inbox.cap = 0;
-    }
-    return true;
-}
-
 static void on_server(void)
 {
-    ssize_t n;
+    int status = inbox_read(take_record);
 
-    if (inbox.cap - inbox.len < READ_BYTES) {
-        char *grown = realloc(inbox.data, inbox.cap + inbox.cap / 2 + READ_BYTES);
-
-        if (!grown) {
-            entry_error(0, "no memory for records");
-            serve_end(ENTRY_FAILED);
-            return;
-        }
-        inbox.data = grown;
-        inbox.cap += inbox.cap / 2 + READ_BYTES;
-    }
-    n = read(STDIN_FILENO, inbox.data + inbox.len, READ_BYTES);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (n <= 0) {
-        serve_end(0);
-        return;
-    }
-    inbox.len += (size_t)n;
-    if (!inbox_take()) {
-        entry_error(0, "bad record");
-        serve_end(ENTRY_FAILED);
-    }
+    if (status >= 0)
+        serve_end(status);
 }
 
 /* ---- signals, packets and time ---- */
@@ -224,7 +171,7 @@ static void on_hook(bool dead)
     if (answer == 'Y')
         command_taken(run);
     else if (answer != 0 || dead)
-        command_refused(run, self.options);
+        command_refused(run);
 }
 
 static void on_child(pid_t pid, int status, const struct rusage *used)
@@ -398,7 +345,7 @@ static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
     p[ON_SIGNAL] = (struct pollfd){.fd = self.signal_fd, .events = POLLIN};
     p[ON_WRITE] = (struct pollfd){.fd = STDOUT_FILENO, .events = busy ? POLLOUT : 0};
     p[ON_HOOK] = (struct pollfd){.fd = warm_fd(), .events = POLLIN};
-    for (enum template i = 0; i < TEMPLATE_N; i++)
+    for (size_t i = 0; i < TEMPLATE_N; i++)
         p[ON_TEMPLATES + i] = (struct pollfd){.fd = warm_template_fd(i), .events = POLLIN};
     *streams = p + ON_ORPHANS + orphan_polls(p + ON_ORPHANS);
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
@@ -447,6 +394,16 @@ static void command_tick(struct command *c, const struct pollfd *p)
         serve_end(ENTRY_FAILED);
 }
 
+/* From the interpreter that waits, or from a template. */
+static bool packets_wait(const struct pollfd *p)
+{
+    size_t at = ON_HOOK;
+
+    while (at < ON_ORPHANS && !p[at].revents)
+        at++;
+    return at < ON_ORPHANS;
+}
+
 static void serve_tick(void)
 {
     static struct pollfd p[ON_ALL];
@@ -463,8 +420,7 @@ static void serve_tick(void)
     }
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL) || !frame_push())
         serve_end(ENTRY_FAILED);
-    if (p[ON_HOOK].revents || p[ON_TEMPLATES + TEMPLATE_PLAIN].revents ||
-        p[ON_TEMPLATES + TEMPLATE_LOADED].revents)
+    if (packets_wait(p))
         on_hook(false);
     if (p[ON_SIGNAL].revents)
         on_signals();
@@ -486,13 +442,13 @@ static void serve_tick(void)
         serve_end(ENTRY_FAILED);
 }
 
-int serve_run(const struct options *options, int signal_fd)
+int serve_run(const struct languages *languages, int signal_fd)
 {
-    self.options = options;
+    self.languages = languages;
     self.signal_fd = signal_fd;
-    wipe_note(options->cwd);
+    wipe_note(languages->items->cwd);
     proof_note();
-    warm_start(options);
+    warm_start(languages);
     fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK);
     while (!self.over)
         serve_tick();

@@ -17,15 +17,17 @@
 #define GONE_MAX 8
 
 static struct {
-    const struct options *options;
+    const struct languages *languages;
+    const struct options *options; /* of the run, or of the last one; at first, the first */
     struct {
         struct child child; /* pid 0: none, or it has not said U yet. Nothing comes out of it */
         int fd;             /* -1: none */
+        bool shut; /* it has made an interpreter: no program can reach its memory any more */
     } templates[TEMPLATE_N];
-    struct input input;   /* fd 0: none, or the program has it */
-    struct child child;   /* pid 0: none, or it has not said U yet */
-    enum template parent; /* of the child, which has one if -t was given */
-    int hook_fd;          /* -1: none */
+    struct input input; /* fd 0: none, or the program has it */
+    struct child child; /* pid 0: none, or it has not said U yet */
+    size_t parent;      /* its template; without -t, the one that its language would have */
+    int hook_fd;        /* -1: none */
     pid_t gone[GONE_MAX];
     uint64_t used_us;           /* its processor time before the program */
     struct offer offer;         /* the program */
@@ -37,10 +39,20 @@ static struct {
     bool named;                 /* 'P' has come */
     bool loaded;                /* all names are there, and have settled */
     bool up;                    /* the interpreter waits */
-    bool shut;     /* a template has made one: no program can reach its memory any more */
-    int told;      /* tiers: 1 it is up, 2 with libraries */
-    char step[64]; /* the import under way; "" = none */
-} self = {.templates = {{.fd = -1}, {.fd = -1}}, .hook_fd = -1};
+    int told;                   /* tiers: 1 it is up, 2 with libraries */
+    char step[64];              /* the import under way; "" = none */
+} self = {.hook_fd = -1};
+
+/* The first language: the others load no libraries. */
+static bool is_first(const struct options *o)
+{
+    return o == self.languages->items;
+}
+
+static size_t template_of(const struct options *o)
+{
+    return (size_t)(o - self.languages->items);
+}
 
 static void close_fd(int *fd)
 {
@@ -75,16 +87,15 @@ static void drop_child(bool ended)
     self.up = false;
 }
 
-static void drop_template(enum template which, bool ended)
+static void drop_template(size_t which, bool ended)
 {
     kill_spare(which, 0);
     close_fd(&self.templates[which].fd);
     drop(&self.templates[which].child, ended);
     if (which == TEMPLATE_LOADED) {
         self.loaded = false;
-        self.ready[0] = '\0';
+        self.ready[0] = self.step[0] = '\0';
     }
-    self.step[0] = '\0';
 }
 
 /* SCRIPT has to exist before the interpreter starts. */
@@ -102,7 +113,7 @@ static void place_script(void)
 /* ---- start ---- */
 
 /* Asks a template for an interpreter, which takes the place of the one that waits. */
-static bool fork_child(enum template parent, int input_fd)
+static bool fork_child(size_t parent, int input_fd)
 {
     drop_child(false);
     self.parent = parent;
@@ -111,19 +122,24 @@ static bool fork_child(enum template parent, int input_fd)
     return self.hook_fd >= 0;
 }
 
-/* Where names are imported: by the interpreter that waits, or by a template of their own. */
-static int loader_fd(int input_fd)
+/* Where names are imported: by a template of their own, or by the interpreter that waits; -1:
+ * nowhere. */
+static int loader_fd(void)
 {
-    const int plain_fd = self.templates[TEMPLATE_PLAIN].fd;
-    int *fd = &self.templates[TEMPLATE_LOADED].fd;
+    if (self.languages->items->template)
+        return self.templates[TEMPLATE_LOADED].fd;
+    return self.parent == TEMPLATE_FIRST ? self.hook_fd : -1;
+}
 
-    if (!self.options->template)
-        return self.hook_fd;
-    if (*fd < 0)
-        drop_template(TEMPLATE_LOADED, false);
-    if (*fd < 0 && plain_fd >= 0)
-        *fd = child_fork(&self.templates[TEMPLATE_LOADED].child, plain_fd, 'T', input_fd);
-    return *fd;
+/* The template of their own, by the first one. */
+static void fork_loader(int input_fd)
+{
+    const int first_fd = self.templates[TEMPLATE_FIRST].fd;
+
+    drop_template(TEMPLATE_LOADED, false);
+    if (first_fd >= 0)
+        self.templates[TEMPLATE_LOADED].fd = child_fork(&self.templates[TEMPLATE_LOADED].child,
+                                                        first_fd, 'T', input_fd);
 }
 
 /* Has the names imported: 'P', and what can be done before a program comes, or 'L'. */
@@ -131,83 +147,66 @@ static bool load(char letter, const char *names, int input_fd)
 {
     char packet[NAMES_MAX + 2];
     const size_t len = (size_t)snprintf(packet, sizeof(packet), "%c%s", letter, names);
-    const int fd = loader_fd(input_fd);
+    int fd;
 
+    if (loader_fd() < 0)
+        fork_loader(input_fd);
+    fd = loader_fd();
     self.step[0] = '\0';
     return fd >= 0 && send(fd, packet, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len;
 }
 
-/* Starts the template, or the interpreter itself. */
-static bool start(const struct options *o)
+/* Starts the template of the language, or the interpreter itself. */
+static bool start(void)
 {
-    char **argv, *env[2];
-    struct child_plan plan = {
-        .env = env, .cwd = o->cwd, .input_fd = self.input.fd, .template = o->template};
-    const char *old = getenv("LD_PRELOAD"); /* what the image preloads stays, behind ours */
-    char *preload = NULL;
-    char why[CHILD_WHY_MAX];
-    int pair[2];
-    bool started;
+    const struct options *o = self.options;
+    const size_t which = template_of(o);
+    int fd;
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return false;
-    argv = argv_new(o->command, o->option, NULL, 0);
-    if (o->object &&
-        asprintf(&preload, "LD_PRELOAD=%s%s%s", o->object, old ? ":" : "", old ? old : "") < 0)
-        preload = NULL;
-    if (preload)
-        env[plan.n_env++] = preload;
-    if (o->extra)
-        env[plan.n_env++] = o->extra;
-    plan.argv = argv;
-    plan.hook_fd = pair[1];
-    started = argv && child_start(o->template ? &self.templates[TEMPLATE_PLAIN].child : &self.child,
-                                  &plan, why) == 0;
-    if (started) {
-        *(o->template ? &self.templates[TEMPLATE_PLAIN].fd : &self.hook_fd) = pair[0];
-    } else {
-        entry_error(0, "%s", argv ? why : "no memory for arguments");
-        self.templates[TEMPLATE_PLAIN].child = self.child = (struct child){0};
-        close(pair[0]);
-    }
-    close(pair[1]);
-    free(argv);
-    free(preload);
-    drop_template(TEMPLATE_LOADED, false);
-    self.shut = false;
-    return started && (!o->template || fork_child(TEMPLATE_PLAIN, self.input.fd));
+    if (which == TEMPLATE_FIRST)
+        drop_template(TEMPLATE_LOADED, false);
+    self.templates[which].shut = false;
+    self.parent = which;
+    if (!o->template)
+        return (self.hook_fd = child_prestart(&self.child, o, self.input.fd)) >= 0;
+    fd = child_prestart(&self.templates[which].child, o, self.input.fd);
+    self.templates[which].fd = fd;
+    return fd >= 0 && fork_child(which, self.input.fd);
 }
 
-void warm_start(const struct options *o)
+/* Has an interpreter wait in the language, where it can; false: it cannot be started. */
+static bool wait_in_language(void)
 {
-    self.options = o;
+    const struct options *o = self.options;
+    const size_t which = template_of(o);
+
     if (o->place)
         place_script();
-    if (o->warm && !files_forbid(o) && input_open(&self.input))
-        start(o);
+    if (!o->warm || files_forbid(o))
+        return true;
+    if (self.templates[which].child.pid <= 0)
+        return start();
+    return fork_child(self.loaded && is_first(o) ? self.parent : which, self.input.fd);
+}
+
+void warm_start(const struct languages *languages)
+{
+    self.languages = languages;
+    self.options = languages->items;
+    for (size_t i = 0; i < TEMPLATE_N; i++)
+        self.templates[i].fd = -1;
+    if (!self.options->warm || input_open(&self.input))
+        wait_in_language();
 }
 
 bool warm_again(void)
 {
-    const struct options *o = self.options;
-
     drop_child(false);
-    if (o->place)
-        place_script();
-    self.told = self.named;
-    if (!o->warm || files_forbid(o))
-        return true;
-    if (self.input.fd == 0 && !input_open(&self.input))
+    if ((self.input.fd == 0 && !input_open(&self.input)) || !wait_in_language())
         return false;
-    self.told = self.ready[0] != '\0';
-    if (self.templates[TEMPLATE_PLAIN].child.pid > 0) {
-        if (!fork_child(self.loaded ? self.parent : TEMPLATE_PLAIN, self.input.fd))
-            return false;
-    } else if (!start(o)) {
-        return false;
-    }
     if (self.names[0] && !self.loaded)
         load('P', self.names, self.input.fd);
+    self.told = self.ready[0] != '\0' || (self.named && loader_fd() < 0);
     return true;
 }
 
@@ -216,7 +215,7 @@ int warm_fd(void)
     return self.hook_fd;
 }
 
-int warm_template_fd(enum template which)
+int warm_template_fd(size_t which)
 {
     return self.templates[which].fd;
 }
@@ -233,11 +232,13 @@ bool warm_take_input(struct input *out)
 /* ---- waiting for the program ---- */
 
 /* Without an interpreter, or a template that could load for it, there is nothing to wait for, and
- * the server is told so. */
+ * the server is told so. A further language's template, which starts while the next run may come,
+ * is not waited for, either. */
 bool warm_tier_due(bool make)
 {
-    bool lost = self.named && self.options->template && self.templates[TEMPLATE_LOADED].fd < 0;
-    int reached = self.hook_fd < 0 ? 1 + self.named : self.up ? 1 + (self.ready[0] || lost) : 0;
+    bool comes = self.hook_fd >= 0 && !self.up &&
+                 (is_first(self.options) || self.templates[self.parent].shut);
+    int reached = comes ? 0 : 1 + (self.ready[0] || (self.named && loader_fd() < 0));
 
     if (self.told >= reached)
         return false;
@@ -251,27 +252,6 @@ bool warm_tier_due(bool make)
     return true;
 }
 
-/* Takes one packet if there is one; its letter, 0 = none, -1 = the other end is closed, and now
- * ours is, too. */
-static int take_packet(int *fd, char *text, size_t size)
-{
-    ssize_t n;
-
-    if (*fd < 0)
-        return -1;
-    do {
-        n = recv(*fd, text, size - 1, MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0 && errno == EAGAIN)
-        return 0;
-    if (n <= 0) {
-        close_fd(fd);
-        return -1;
-    }
-    text[n] = '\0';
-    return text[0];
-}
-
 static void note_packet(const char *text)
 {
     if (text[0] == 'S' || text[0] == 'D')
@@ -280,6 +260,31 @@ static void note_packet(const char *text)
         self.loaded = true;
         names_add(self.ready, self.names);
     }
+}
+
+/* The interpreter waits, or the program that it is for does. */
+static void note_up(const char *pid)
+{
+    bool *shut = &self.templates[self.parent].shut;
+
+    if (!*shut && !is_first(self.options) && self.told > 0)
+        self.told--; /* with the memory of the template that has come */
+    self.up = *shut = true;
+    if (self.child.pid == 0)
+        self.child.pid = (pid_t)digits(pid);
+}
+
+/* The templates outlive what a program does now, and the proof is told how they are. */
+static void note_templates(void)
+{
+    pid_t pids[TEMPLATE_N];
+
+    for (size_t i = 0; i < TEMPLATE_N; i++) {
+        pids[i] = self.templates[i].child.pid;
+        kill_spare(i, pids[i]);
+    }
+    self.noted = pids[TEMPLATE_LOADED];
+    proof_note_templates(pids);
 }
 
 /* The libraries that a program waits for are there, or will not be. The template that has them is
@@ -292,7 +297,7 @@ static void end_demand(bool there)
         names_add(self.ready, self.demand);
         names_add(self.names, self.demand);
         self.loaded = false;
-        warm_note_templates();
+        note_templates();
         fork_child(TEMPLATE_LOADED, self.demand_fd);
     }
     self.demand[0] = '\0';
@@ -303,27 +308,28 @@ int warm_packets(void)
     char text[sizeof(self.step) + 1];
     int letter;
 
-    take_packet(&self.templates[TEMPLATE_PLAIN].fd, text, sizeof(text)); /* it says nothing */
-    while (take_packet(&self.templates[TEMPLATE_LOADED].fd, text, sizeof(text)) > 0) {
-        if (text[0] == 'U')
+    for (size_t i = 0; i < self.languages->n; i++)
+        packet_take(&self.templates[i].fd, text, sizeof(text)); /* they say nothing */
+    while (packet_take(&self.templates[TEMPLATE_LOADED].fd, text, sizeof(text)) > 0) {
+        if (text[0] == 'U') {
             self.templates[TEMPLATE_LOADED].child.pid = (pid_t)digits(text + 1);
+            self.templates[TEMPLATE_FIRST].shut = true;
+        }
         note_packet(text);
         if (text[0] == 'L' || text[0] == 'N')
             end_demand(text[0] == 'L');
         /* The one that waits has been forked too early. The one that a program has begun to come
          * for stays. */
-        if (text[0] == 'D' && self.input.fd > 0)
+        if (text[0] == 'D' && self.input.fd > 0 && is_first(self.options))
             fork_child(TEMPLATE_LOADED, self.input.fd);
     }
     if (self.templates[TEMPLATE_LOADED].fd < 0)
         end_demand(false);
-    while ((letter = take_packet(&self.hook_fd, text, sizeof(text))) > 0) {
+    while ((letter = packet_take(&self.hook_fd, text, sizeof(text))) > 0) {
         if (letter == 'Y' || letter == 'N')
             return letter;
-        self.up |= letter == 'U';
-        self.shut |= letter == 'U';
-        if (letter == 'U' && self.options->template)
-            self.child.pid = (pid_t)digits(text + 1);
+        if (letter == 'U')
+            note_up(text + 1);
         note_packet(text);
     }
     return letter;
@@ -349,17 +355,24 @@ static bool needs_step(const struct items *w)
            (w->load && names_in(self.ready, w->load));
 }
 
-/* Has the interpreter for the program made by the template that has the libraries, or by the other
- * one. */
-static bool fork_for(const struct items *w, int input_fd)
+/* Whether the program, which is in the first language, is to have the libraries. */
+static bool needs_libraries(const struct items *w)
 {
     const struct options *o = self.options;
-    bool libraries = self.step[0]
-                         ? needs_step(w)
-                         : self.ready[0] && !(o->modules && code_is_plain(o->script, o->modules));
-    enum template parent = libraries ? TEMPLATE_LOADED : TEMPLATE_PLAIN;
 
-    return parent == self.parent || fork_child(parent, input_fd);
+    return self.step[0] ? needs_step(w)
+                        : self.ready[0] && !(o->modules && code_is_plain(o->script, o->modules));
+}
+
+/* Has the interpreter for the program made by the template of its language, or the one that has the
+ * libraries, unless it waits. */
+static bool fork_for(const struct items *w, int input_fd)
+{
+    size_t parent = template_of(self.options);
+
+    if (is_first(self.options) && needs_libraries(w))
+        parent = TEMPLATE_LOADED;
+    return (self.hook_fd >= 0 && self.parent == parent) || fork_child(parent, input_fd);
 }
 
 /* Whether the warm interpreter can take the program, as far as can be told from outside. */
@@ -368,18 +381,19 @@ static bool program_fits(const struct items *w)
     const struct options *o = self.options;
     const char *variables;
 
-    if (warm_packets() != 0 || w->cwd || w->control || files_forbid(o))
+    if (warm_packets() > 0 || !o->warm || w->cwd || w->control || files_forbid(o))
         return false;
     variables = w->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
     if (variables_differ(variables, w))
         return false;
-    return o->template || !self.step[0] || needs_step(w);
+    return o->template || (self.hook_fd >= 0 && self.parent == template_of(o) &&
+                           (!is_first(o) || !self.step[0] || needs_step(w)));
 }
 
 bool warm_demand(const struct items *w, int input_fd)
 {
-    if (!self.options->template || !w->load || names_in(self.ready, w->load) || !program_fits(w) ||
-        !names_add(self.demand, w->load))
+    if (!is_first(self.options) || !self.options->template || !w->load ||
+        names_in(self.ready, w->load) || !program_fits(w) || !names_add(self.demand, w->load))
         return false;
     self.demand_fd = input_fd;
     if (!load('L', self.demand, input_fd))
@@ -392,16 +406,6 @@ bool warm_loads(void)
     return self.demand[0] != '\0';
 }
 
-static uint64_t processor_time_us(pid_t pid)
-{
-    struct timespec used;
-    clockid_t clock;
-
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
-        return 0;
-    return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
-}
-
 bool warm_offer(const struct items *w, int input_fd)
 {
     bool fits = program_fits(w) && offer_make(&self.offer, w);
@@ -409,7 +413,7 @@ bool warm_offer(const struct items *w, int input_fd)
     self.used_us = 0;
     fits = fits && (!self.options->template || fork_for(w, input_fd));
     if (fits && self.child.pid > 0)
-        self.used_us = processor_time_us(self.child.pid);
+        self.used_us = report_process_us(self.child.pid);
     if (fits && offer_send(&self.offer, self.hook_fd))
         return true;
     warm_discard();
@@ -420,18 +424,18 @@ bool warm_offer(const struct items *w, int input_fd)
  * stops if it has anything; one that comes up could be changed by it. */
 static void end_loading(void)
 {
-    const struct child *loader = &self.templates[TEMPLATE_LOADED].child;
-    bool up = self.shut && loader->pid > 0 && loader->pid == self.noted;
+    const pid_t loader = self.templates[TEMPLATE_LOADED].child.pid;
 
     self.demand[0] = '\0';
-    if (!self.shut)
-        drop_template(TEMPLATE_PLAIN, false);
-    if (!up || !self.ready[0])
+    for (size_t i = 0; i < self.languages->n; i++) {
+        if (!self.templates[i].shut)
+            drop_template(i, false);
+    }
+    if (loader == 0 || loader != self.noted || !self.ready[0])
         drop_template(TEMPLATE_LOADED, false);
     else if (!self.loaded)
         send(self.templates[TEMPLATE_LOADED].fd, "H", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (self.options->template)
-        warm_note_templates();
+    note_templates();
 }
 
 struct child warm_taken(void)
@@ -457,7 +461,7 @@ uint64_t warm_used_us(void)
 
 bool warm_reaped(pid_t pid)
 {
-    for (enum template i = 0; i < TEMPLATE_N; i++) {
+    for (size_t i = 0; i < TEMPLATE_N; i++) {
         if (pid == self.templates[i].child.pid) {
             drop_template(i, true);
             if (i == TEMPLATE_LOADED)
@@ -483,14 +487,10 @@ pid_t warm_pid(void)
     return self.child.pid;
 }
 
-void warm_note_templates(void)
+void warm_claim(const struct options *o)
 {
-    pid_t pids[TEMPLATE_N];
-
-    for (enum template i = 0; i < TEMPLATE_N; i++) {
-        pids[i] = self.templates[i].child.pid;
-        kill_spare(i, pids[i]);
-    }
-    self.noted = pids[TEMPLATE_LOADED];
-    proof_note_templates(pids);
+    if (o != self.options && self.options->place)
+        unlink(self.options->script);
+    self.options = o;
+    note_templates();
 }

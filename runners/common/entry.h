@@ -237,9 +237,10 @@ bool variables_differ(const char *list, const struct items *w);
 /* Starts the first language's interpreter, and places its SCRIPT, where its options ask for it. The
  * languages are borrowed. */
 void warm_start(const struct languages *languages);
-/* To be polled for packets; -1: there is no interpreter, no such template. */
-int warm_fd(void);
-int warm_template_fd(size_t which);
+/* Fills a table of WARM_POLLS_MAX with what is polled for packets; returns how many there are. */
+#define WARM_POLLS_MAX (1 + TEMPLATE_N)
+struct pollfd;
+size_t warm_polls(struct pollfd *p);
 /* Hands over the names to import. False: it has some, or they are too long. */
 bool warm_preload(const char *names, size_t len);
 /* Whether there is a frame 'W' to be sent; it is made if make is set, while no frame is pending. */

@@ -17,15 +17,8 @@
 #define WIPE_MS      2000
 #define COMMANDS_MAX 64
 
-enum {
-    ON_SERVER,
-    ON_SIGNAL,
-    ON_WRITE,
-    ON_HOOK,
-    ON_TEMPLATES,
-    ON_ORPHANS = ON_TEMPLATES + TEMPLATE_N
-};
-#define ON_ALL (ON_ORPHANS + ORPHANS_MAX + COMMANDS_MAX * STREAM_N)
+enum { ON_SERVER, ON_SIGNAL, ON_WRITE, ON_WARM };
+#define ON_ALL (ON_WARM + WARM_POLLS_MAX + ORPHANS_MAX + COMMANDS_MAX * STREAM_N)
 
 static struct command commands[COMMANDS_MAX];
 
@@ -334,9 +327,9 @@ static void answer_next(void)
 
 /* ---- the loop ---- */
 
-/* Fills the table; returns how many entries are used. Those of the commands, at *streams, end with
- * the last one that exists. */
-static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
+/* Fills the table; returns how many entries are used. Those of the commands, at *streams behind
+ * those at *orphans, end with the last one that exists. */
+static nfds_t fill_polls(struct pollfd *p, struct pollfd **orphans, struct pollfd **streams)
 {
     bool busy = frame_pending();
     size_t used = 0;
@@ -344,10 +337,8 @@ static nfds_t fill_polls(struct pollfd *p, struct pollfd **streams)
     p[ON_SERVER] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
     p[ON_SIGNAL] = (struct pollfd){.fd = self.signal_fd, .events = POLLIN};
     p[ON_WRITE] = (struct pollfd){.fd = STDOUT_FILENO, .events = busy ? POLLOUT : 0};
-    p[ON_HOOK] = (struct pollfd){.fd = warm_fd(), .events = POLLIN};
-    for (size_t i = 0; i < TEMPLATE_N; i++)
-        p[ON_TEMPLATES + i] = (struct pollfd){.fd = warm_template_fd(i), .events = POLLIN};
-    *streams = p + ON_ORPHANS + orphan_polls(p + ON_ORPHANS);
+    *orphans = p + ON_WARM + warm_polls(p + ON_WARM);
+    *streams = *orphans + orphan_polls(*orphans);
     for (size_t i = 0; i < COMMANDS_MAX; i++) {
         const struct command *c = &commands[i];
         bool lives = c->state == COMMAND_RUNS || c->state == COMMAND_OVER;
@@ -394,21 +385,12 @@ static void command_tick(struct command *c, const struct pollfd *p)
         serve_end(ENTRY_FAILED);
 }
 
-/* From the interpreter that waits, or from a template. */
-static bool packets_wait(const struct pollfd *p)
-{
-    size_t at = ON_HOOK;
-
-    while (at < ON_ORPHANS && !p[at].revents)
-        at++;
-    return at < ON_ORPHANS;
-}
-
 static void serve_tick(void)
 {
     static struct pollfd p[ON_ALL];
-    struct pollfd *streams;
-    nfds_t n = fill_polls(p, &streams);
+    struct pollfd *orphans, *streams;
+    nfds_t n = fill_polls(p, &orphans, &streams);
+    bool packets = false;
     int64_t now;
 
     if (poll(p, n, serve_timeout()) < 0) {
@@ -420,13 +402,15 @@ static void serve_tick(void)
     }
     if (p[ON_WRITE].revents & (POLLERR | POLLHUP | POLLNVAL) || !frame_push())
         serve_end(ENTRY_FAILED);
-    if (packets_wait(p))
+    for (const struct pollfd *one = p + ON_WARM; one < orphans; one++)
+        packets |= one->revents != 0;
+    if (packets)
         on_hook(false);
     if (p[ON_SIGNAL].revents)
         on_signals();
     if (p[ON_SERVER].revents)
         on_server();
-    if (streams > p + ON_ORPHANS)
+    if (streams > orphans)
         orphan_drain();
     now = clock_ms();
     for (size_t i = 0; i < COMMANDS_MAX; i++) {

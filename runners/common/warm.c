@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +162,6 @@ static bool start(void)
 {
     const struct options *o = self.options;
     const size_t which = template_of(o);
-    int fd;
 
     if (which == TEMPLATE_FIRST)
         drop_template(TEMPLATE_LOADED, false);
@@ -169,9 +169,8 @@ static bool start(void)
     self.parent = which;
     if (!o->template)
         return (self.hook_fd = child_prestart(&self.child, o, self.input.fd)) >= 0;
-    fd = child_prestart(&self.templates[which].child, o, self.input.fd);
-    self.templates[which].fd = fd;
-    return fd >= 0 && fork_child(which, self.input.fd);
+    self.templates[which].fd = child_prestart(&self.templates[which].child, o, self.input.fd);
+    return fork_child(which, self.input.fd);
 }
 
 /* Has an interpreter wait in the language, where it can; false: it cannot be started. */
@@ -210,14 +209,18 @@ bool warm_again(void)
     return true;
 }
 
-int warm_fd(void)
+/* No more than there are: the kernel polls no more than RLIMIT_NOFILE, which programs can lower. */
+size_t warm_polls(struct pollfd *p)
 {
-    return self.hook_fd;
-}
+    size_t n = 0;
 
-int warm_template_fd(size_t which)
-{
-    return self.templates[which].fd;
+    if (self.hook_fd >= 0)
+        p[n++] = (struct pollfd){.fd = self.hook_fd, .events = POLLIN};
+    for (size_t i = 0; i < TEMPLATE_N; i++) {
+        if (self.templates[i].fd >= 0)
+            p[n++] = (struct pollfd){.fd = self.templates[i].fd, .events = POLLIN};
+    }
+    return n;
 }
 
 bool warm_take_input(struct input *out)

@@ -51,10 +51,12 @@ class Psandbox:
         self.p.stdin.write(data)
         self.p.stdin.flush()
 
-    def begin(self, *argv, code=None, stdin=b"", **wanted):
+    def begin(self, *argv, code=None, language=None, stdin=b"", **wanted):
         """Starts a command, or with code a run; its number."""
         self.last += 1
         self.ends[self.last] = End()
+        if language is not None:
+            self.send(sbx.record("B", self.last, language))
         if code is not None:
             self.send(sbx.records("C", self.last, code))
         self.send(sbx.records("I", self.last, stdin) + sbx.record("X", self.last, sbx.items(*argv, **wanted)))
@@ -66,6 +68,11 @@ class Psandbox:
         tag, number, data = self.frames.get(timeout=60)
         assert number == 0 and (tag == "F" or sbx.tier_of(data) == tier), (tag, number, data)
         return data.decode() if tag == "F" else None
+
+    def await_template(self):
+        """That of a language that has had its first run."""
+        tag, number, _ = self.frames.get(timeout=60)
+        assert (tag, number) == ("W", 0), tag
 
     def go(self, number):
         self.send(sbx.record("G", number))
@@ -83,6 +90,8 @@ class Psandbox:
             self.frames.put(None)  # for close()
             raise EOFError
         tag, number, data = frame
+        if tag == "W":  # again, with the memory of a template that has come
+            return frame
         end = self.ends[number]
         assert not end.over, "a frame after the last"
         end.order.append(tag)

@@ -41,8 +41,9 @@ CONTAINERS = containers_are_possible()
 class Case(unittest.TestCase):
     """Runs follow one another in a container."""
 
-    def open(self, *arguments, env=(), ends=(0, b""), **options):
-        """Its runs are commands with /tmp/script as an argument of theirs, unless arguments says otherwise."""
+    def open(self, *arguments, languages=None, env=(), ends=(0, b""), **options):
+        """Its runs are commands with /tmp/script as an argument of theirs, unless arguments says otherwise. languages: of each
+        the lines of its file; the first one is the first."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         os.chmod(folder.name, 0o755)
@@ -51,6 +52,11 @@ class Case(unittest.TestCase):
         for file in IMAGE:
             shutil.copy(file, image)
         image.joinpath("sitecustomize.py").write_text(SITECUSTOMIZE)
+        if languages:
+            image.joinpath("languages").mkdir()
+            for name, lines in languages.items():
+                image.joinpath("languages", name).write_text("\n".join(lines))
+            arguments = ("-L", "/image/languages", "-F", next(iter(languages)))
         container = psandboxes.Psandbox(containers.command(folder.name, *(arguments or ("/tmp/script", "env")), env=env), **options)
         self.addCleanup(lambda: self.assertEqual(container.close(), ends))
         return container

@@ -178,6 +178,15 @@ static json_t *make_host(const struct engine_spec *spec, const struct engine_fac
     return host;
 }
 
+static json_t *make_installation(const char *language)
+{
+    AUTO_FREE char *installer = mem_printf("/usr/local/lib/sandbox/%s%sinstall",
+                                           language ? language : "", language ? "/" : "");
+
+    return json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C", "/tmp",
+                     "/tmp/script", "/usr/local/bin/entry", "index", "/run/index/proxy", installer);
+}
+
 static json_t *make_config(const struct engine_spec *spec, const struct engine_facts *facts)
 {
     AUTO_FREE char *deadline = mem_printf("%" PRId64, spec->deadline_unix);
@@ -192,10 +201,7 @@ static json_t *make_config(const struct engine_spec *spec, const struct engine_f
     if (!config)
         return NULL;
     if (spec->index_path) /* the installer runs behind a proxy to the package index */
-        json_object_set_new(config, "Entrypoint",
-                            json_pack("[s, s, s, s, s, s, s, s]", "/usr/local/bin/entry", "-C",
-                                      "/tmp", "/tmp/script", "/usr/local/bin/entry", "index",
-                                      "/run/index/proxy", "/usr/local/lib/sandbox/install"));
+        json_object_set_new(config, "Entrypoint", make_installation(spec->language));
     /* Without it Docker runs its network hook even for NetworkMode none; Podman needs the mode. */
     json_object_set_new(config, "NetworkDisabled", json_boolean(spec->network == NETWORK_NONE));
     return config;

@@ -167,6 +167,13 @@ static bool take_step(struct talk *t, enum engine_event_kind kind)
     }
 }
 
+/* A container of several languages tells its tier again when it has another template's memory. */
+static bool tier_is_due(const struct talk *t, const struct engine_event *ev)
+{
+    return ev->id == 0 &&
+           (ev->wait.tier > t->wait.tier || (t->protocol == 3 && ev->wait.tier == t->wait.tier));
+}
+
 /* An event is about a command that runs, or tells a higher tier. */
 static int check_event(struct talk *t, const struct engine_event *ev)
 {
@@ -174,7 +181,7 @@ static int check_event(struct talk *t, const struct engine_event *ev)
 
     if (ev->kind == ENGINE_EVENT_FAILED && ev->id == t->run_id && (ev->id != 0 || t->next))
         return take_failure(t, ev);
-    if (ev->kind == ENGINE_EVENT_TIER && (ev->id != 0 || ev->wait.tier <= t->wait.tier))
+    if (ev->kind == ENGINE_EVENT_TIER && !tier_is_due(t, ev))
         return err_set(&t->why, ERR_PROTOCOL, "the container sent the same tier again");
     if (ev->kind == ENGINE_EVENT_TIER) {
         t->wait = ev->wait;

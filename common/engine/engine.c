@@ -28,6 +28,11 @@ const struct engine_runner *engine_runners_find(const struct engine_runners *r,
     return NULL;
 }
 
+const char *engine_runner_language(const struct engine_runner *runner)
+{
+    return runner->protocol == 3 ? runner->language : NULL;
+}
+
 /* image without the registries that engines add by default. */
 static const char *skip_registry(const char *image)
 {

@@ -34,7 +34,7 @@ struct engine_limits {
 struct engine_spec {
     const char *image;      /* id or tag, from discovery, never from a client */
     const char *image_name; /* what errors call it; NULL: image */
-    int protocol; /* 2: the image's entry program speaks sandbox.protocol=2; 0: code on stdin */
+    int protocol; /* of the image's entry program: sandbox.protocol=2 or 3; 0: code on stdin */
     const char *data_path; /* directory on the engine's host, bound to /data read-write */
     const char *user;      /* "uid:gid" */
     const char *instance;  /* label sandbox.instance: the server that owns the container */
@@ -46,8 +46,10 @@ struct engine_spec {
     enum network_tier network;
     const char *dns; /* addresses of its name servers, separated by commas; NULL: the engine's */
     /* NULL, or a directory on the engine's host with the socket of a package index (common/index),
-     * bound to /run/index: the image's installer runs instead of its interpreter. */
+     * bound to /run/index: the image's installer, which is language's unless that is NULL, runs
+     * instead of its interpreter. */
     const char *index_path;
+    const char *language;
     struct engine_limits limits;
     const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
     size_t n_env;
@@ -103,10 +105,11 @@ struct engine_outcome {
     int64_t ended_us;   /* and the end was known */
 };
 
-/* What a container starts: a command, or a run, which is a program in the image's own language and
+/* What a container starts: a command, or a run, which is a program in a language of the image's and
  * ends everything else in the container. Plain images get the code only. */
 struct engine_command {
     bool run;
+    const char *language; /* of a run in a container of protocol 3; NULL: the image's first */
     /* Whole records (common/protocol/entry_record.h), whatever their ids: 'C', a run's code, then
      * 'I', the standard input. */
     const char *streams;
@@ -128,7 +131,8 @@ struct engine_command {
 
 enum engine_event_kind {
     ENGINE_EVENT_NOTHING, /* no more for now: wait for fd */
-    ENGINE_EVENT_TIER,    /* wait; id is 0. Runs and commands may be sent before */
+    ENGINE_EVENT_TIER, /* wait; id is 0. Runs and commands may be sent before. Of protocol 3, again
+                          with other memory */
     ENGINE_EVENT_LOADING, /* of a run: what it needs is being imported. Once, before BEGUN */
     ENGINE_EVENT_LOADED,  /* that is over, and nothing of the run begins before go */
     ENGINE_EVENT_BEGUN,   /* of a run: warm */
@@ -171,6 +175,9 @@ struct engine_runners {
     struct engine_runner *items; /* sorted by language, one per language */
     size_t n;
 };
+
+/* What the image's containers call its language; NULL: they have no name for it. */
+const char *engine_runner_language(const struct engine_runner *runner);
 
 struct engine;
 

@@ -181,6 +181,8 @@ static int write_command(uint32_t id, const struct engine_command *command, stru
     for (size_t i = 0; i < command->n_env; i++)
         if (command->env[i][0] == '=' || !strchr(command->env[i], '='))
             return err_set(e, ERR_INVALID, "a variable of the environment needs a name and '='");
+    if (command->language)
+        entry_record_add('B', id, command->language, strlen(command->language), out);
     entry_records_copy(command->streams, command->streams_len, id, out);
     size_t at = entry_record_begin('X', id, out);
     add_items(command, out);

@@ -1,5 +1,5 @@
 /*
- * What the engine says in the protocol of containers (label sandbox.protocol=2), and what it hears;
+ * What the engine says in the protocol of containers (label sandbox.protocol), and what it hears;
  * runners/README.md describes it for authors of images.
  *
  * Frames come from a container's stdout, and so are hostile. They look like the records that go to

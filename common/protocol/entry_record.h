@@ -1,5 +1,5 @@
 /*
- * Records of the container protocol (label sandbox.protocol=2), which go to a container's stdin;
+ * Records of the container protocol (label sandbox.protocol), which go to a container's stdin;
  * runners/README.md describes them for authors of images. {tag, length of the payload as 32 bits
  * big-endian, payload}; the payload begins with the id of a command, 32 bits big-endian.
  */

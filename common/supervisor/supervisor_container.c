@@ -98,6 +98,7 @@ static int start_container(struct supervisor *s, const struct call *run, const s
                          (int64_t)(run_ms + CONTAINER_START_MS) / 1000 + 1,
         .network = run ? run->run.request.network : NETWORK_NONE,
         .index_path = index_path,
+        .language = engine_runner_language(start->runner),
     };
 
     if (start->runner->protocol == 0 && run) {

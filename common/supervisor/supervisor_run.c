@@ -156,6 +156,8 @@ static int start_program(struct supervisor *s, struct call *run, struct err *e)
         pool_needs(s->base.start->runner, run->run.options.imports, &load);
     const struct engine_command program = {
         .run = true,
+        /* An installer's container has no languages. */
+        .language = run->source ? NULL : engine_runner_language(s->base.start->runner),
         .streams = body->message.data,
         .streams_len = body->streams_len,
         .argv = body->args,

@@ -75,8 +75,8 @@ static char **lines_of(char *name, char *text, int *n)
         return NULL;
     lines[0] = name;
     *n = 1;
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-        if (line[0] != '#')
+    for (char *line; (line = strsep(&text, "\n"));) {
+        if (line[0] != '\0' && line[0] != '#')
             lines[(*n)++] = line;
     }
     return lines;

@@ -334,6 +334,8 @@ static int container_exec(struct engine *engine, const struct engine_command *pr
     fake_container->run_cpu_milli = fake_container->cpu_milli;
     snprintf(fake_container->load, sizeof fake_container->load, "%s",
              program->load ? program->load : "");
+    snprintf(fake_container->language, sizeof fake_container->language, "%s",
+             program->language ? program->language : "");
     free(b->code);
     free(b->input);
     b->code = b->rest = text_of(program, 'C');

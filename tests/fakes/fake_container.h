@@ -32,6 +32,7 @@ struct fake_container {
     int starts, alive, preloads, runs, wipes;
     char data_path[512]; /* of the last start */
     char load[64];       /* of the last run */
+    char language[32];   /* of the last run, as it was told; "": it was not */
 };
 
 extern struct fake_container *fake_container;

@@ -1,4 +1,4 @@
-"""The server's side of sandbox.protocol=2, for tests: makes records, takes frames apart."""
+"""The server's side of sandbox.protocol=2 and 3, for tests: makes records, takes frames apart."""
 
 import json
 import os

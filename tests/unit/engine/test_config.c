@@ -102,6 +102,11 @@ static void an_installation_has_the_golden_shape(void **state)
     (void)state;
     spec.index_path = "/srv/sandboxes/.index/r1";
     check_golden(&spec, "container-install");
+    spec.language = "lua";
+    json_auto_t *body_of_many = make(&spec);
+    const json_t *line = json_object_get(body_of_many, "Entrypoint");
+    assert_string_equal(json_string_value(json_array_get(line, json_array_size(line) - 1)),
+                        "/usr/local/lib/sandbox/lua/install");
     spec.index_path = "/srv,/x";
     assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     assert_int_equal(e.kind, ERR_INVALID);

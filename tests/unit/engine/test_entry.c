@@ -215,6 +215,20 @@ static void a_run_without_anything_has_code_all_the_same(void **state)
     assert_memory_equal(out.data, "C\0\0\0\4\0\0\0\1X\0\0\0\4\0\0\0\1", out.len);
 }
 
+static void a_run_names_its_language_before_its_code(void **state)
+{
+    static const char want[] = "B\0\0\0\7\0\0\0\1luaC\0\0\0\5\0\0\0\1xX\0\0\0\4\0\0\0\1";
+    const struct engine_command run = {
+        .run = true, .language = "lua", .streams = "C\0\0\0\5\0\0\0\0x", .streams_len = 10};
+    AUTO_BUF struct buf out = BUF_INIT(4096);
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_int_equal(entry_write_command(1, &run, &out, &e), 0);
+    assert_int_equal(out.len, sizeof want - 1);
+    assert_memory_equal(out.data, want, out.len);
+}
+
 static void a_command_is_written_byte_for_byte(void **state)
 {
     static const char want[] = "X\0\0\0\26\0\0\0\1T500\0D/\0K\0Als\0A-l\0";
@@ -274,6 +288,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_largest_frame_is_accepted),
     cmocka_unit_test(a_run_is_written_byte_for_byte),
     cmocka_unit_test(a_run_without_anything_has_code_all_the_same),
+    cmocka_unit_test(a_run_names_its_language_before_its_code),
     cmocka_unit_test(a_command_is_written_byte_for_byte),
     cmocka_unit_test(names_to_preload_are_one_bounded_record),
     cmocka_unit_test(a_small_buffer_and_huge_lengths_are_errors),

@@ -35,7 +35,6 @@
         .body = "{\"HostConfig\":{\"CpuPeriod\":1000000,\"CpuQuota\":" #quota "}}"                 \
     }
 
-static const struct engine_spec spec1 = SPEC;
 static const struct engine_command program1 = {
     .run = true, .streams = "C\0\0\0\5\0\0\0\0c", .streams_len = 10};
 
@@ -58,9 +57,10 @@ struct waiting {
 };
 
 /* container: what its stream does; update, inspect: what the engine answers to these. */
-static void wait_with_rows(struct waiting *w, struct fake_reply container, struct fake_reply update,
-                           struct fake_reply inspect)
+static void wait_with_rows(struct waiting *w, int protocol, struct fake_reply container,
+                           struct fake_reply update, struct fake_reply inspect)
 {
+    struct engine_spec spec = SPEC;
     const struct fake_reply rows[] = {PING,   CREATED, container, STARTED, REMOVED,
                                       WAITED, update,  inspect,   END};
 
@@ -70,15 +70,16 @@ static void wait_with_rows(struct waiting *w, struct fake_reply container, struc
     w->table[2].status = 101;
     w->fake = fake_engine_start(w->table);
     w->engine = fake_engine_connect(w->fake);
-    assert_int_equal(
-        w->engine->ops->start(w->engine, &spec1, NULL, deadline_in_ms(WAITS_MS), &w->e), 0);
+    spec.protocol = protocol;
+    assert_int_equal(w->engine->ops->start(w->engine, &spec, NULL, deadline_in_ms(WAITS_MS), &w->e),
+                     0);
 }
 
 static void wait_with(struct waiting *w, struct fake_reply container)
 {
     const struct fake_reply none = END;
 
-    wait_with_rows(w, container, none, none);
+    wait_with_rows(w, 2, container, none, none);
 }
 
 static void stop(struct waiting *w)
@@ -158,6 +159,32 @@ static void it_says_how_far_it_is_and_takes_its_program(void **state)
         assert_memory_equal(input, PRELOAD PROGRAM, sizeof PRELOAD PROGRAM - 1);
         stop(&w);
     }
+}
+
+static void one_of_several_languages_may_tell_its_memory_again(void **state)
+{
+    static const char words[] = "\1\0\0\0\0\0\0\22W\0\0\0\15\0\0\0\0started 5" STREAM_STARTED
+                                "\1\0\0\0\0\0\0\24W\0\0\0\17\0\0\0\0preloaded 7";
+    const struct fake_reply none = END;
+    struct waiting w;
+
+    (void)state;
+    wait_with_rows(
+        &w, 3,
+        (struct fake_reply){.stream = words, .stream_len = sizeof words - 1, .hold_ms = WAITS_MS},
+        none, none);
+    assert_int_equal(look_until(&w, ENGINE_TIER_PRELOADED), 0);
+    assert_int_equal(w.wait.memory_bytes, 7);
+    stop(&w);
+    wait_with_rows(&w, 3,
+                   (struct fake_reply){.stream = STREAM_PRELOADED STREAM_STARTED,
+                                       .stream_len = sizeof STREAM_PRELOADED STREAM_STARTED - 1,
+                                       .hold_ms = WAITS_MS},
+                   none, none);
+    usleep(20000);
+    assert_int_equal(look(&w), -1);
+    assert_int_equal(w.e.kind, ERR_PROTOCOL);
+    stop(&w);
 }
 
 static void a_program_may_come_before_any_word(void **state)
@@ -398,7 +425,7 @@ static void a_limit_of_processor_time_counts_when_the_engine_confirms_it(void **
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct waiting w;
-        wait_with_rows(&w, (struct fake_reply){.hold_ms = WAITS_MS}, cases[i].update,
+        wait_with_rows(&w, 2, (struct fake_reply){.hold_ms = WAITS_MS}, cases[i].update,
                        cases[i].inspect);
         assert_int_equal(w.engine->ops->limit_cpu(w.engine, 2000, &w.e), cases[i].result);
         assert_int_equal(w.e.kind, cases[i].kind);
@@ -427,6 +454,7 @@ static void without_a_container_there_is_nothing_to_do(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
+    cmocka_unit_test(one_of_several_languages_may_tell_its_memory_again),
     cmocka_unit_test(a_program_may_come_before_any_word),
     cmocka_unit_test(it_is_wiped_and_takes_the_next_program),
     cmocka_unit_test(a_program_is_held_until_it_may_begin),

@@ -269,6 +269,18 @@ static void a_limit_is_not_raised_without_need(void **state)
     }
 }
 
+static void a_container_of_several_languages_is_told_that_of_the_run(void **state)
+{
+    for (int protocol = 2; protocol <= 3; protocol++) {
+        WORLD(w);
+        w.runner.protocol = protocol;
+        wait_on_warm_dir(&w);
+        json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
+        world_expect_end(&w, WORLD_LONG);
+        assert_string_equal(fake_container->language, protocol == 3 ? "python" : "");
+    }
+}
+
 static void a_claim_may_come_while_it_loads(void **state)
 {
     WORLD(w);
@@ -942,6 +954,7 @@ static const struct CMUnitTest tests[] = {
     with_fixture(it_preloads_when_told),
     with_fixture(it_loads_with_a_higher_limit_and_serves_with_its_own),
     with_fixture(a_limit_is_not_raised_without_need),
+    with_fixture(a_container_of_several_languages_is_told_that_of_the_run),
     with_fixture(a_claim_may_come_while_it_loads),
     with_fixture(libraries_for_a_program_have_a_higher_limit_and_it_has_its_own),
     with_fixture(a_run_that_ends_while_its_libraries_are_loaded_leaves_no_container),

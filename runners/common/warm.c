@@ -6,10 +6,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TIER_MAX 32 /* of a frame W */
@@ -177,15 +175,15 @@ static bool start(void)
 static bool wait_in_language(void)
 {
     const struct options *o = self.options;
-    const size_t which = template_of(o);
+    const bool loaded = self.loaded && self.parent == TEMPLATE_LOADED;
 
     if (o->place)
         place_script();
     if (!o->warm || files_forbid(o))
         return true;
-    if (self.templates[which].child.pid <= 0)
+    if (self.templates[template_of(o)].child.pid <= 0)
         return start();
-    return fork_child(self.loaded && is_first(o) ? self.parent : which, self.input.fd);
+    return fork_child(loaded && is_first(o) ? TEMPLATE_LOADED : template_of(o), self.input.fd);
 }
 
 void warm_start(const struct languages *languages)

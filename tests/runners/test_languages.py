@@ -215,8 +215,7 @@ HARMS = {
 HARM = 'for name in /proc/[0-9]*; do pid=${name#/proc/}; grep -qz "^/tmp/%s$" /proc/$pid/cmdline && { %s; }; done 2>&1; true'
 
 
-@unittest.skipUnless(os.getuid() == 0, "the programs need a user of their own, with bounded processes")
-class Hostile(following.Case):
+class Hostile(following.Attacked):
     """Programs of one language that change another one's template."""
 
     def open_all(self):
@@ -258,6 +257,14 @@ class Hostile(following.Case):
             container = self.open_all()
             container.run(code=f"for p in /proc/[0-9]*; do p=${{p#/proc/}}; [ $p = 1 -o $p = $$ ] || kill -{number} $p; done 2>/dev/null; sleep 0.1", language="bash")
             self.assertEqual(container.next(), f"of the waiting interpreter, the {what} changed")
+
+    def test_traces_are_undone_or_found_beside_templates(self):
+        def run(container, language, code):
+            if language == "python" and code not in (following.PROBE, ""):
+                language = "other"
+            return container.run(code=code, language=language, timeout_ms=10000)
+        self.try_them([one for one in following.ATTACKERS if one[1] in ("python", "bash") and following.NO_LIMIT not in one[0]],
+                      self.open_all, run, "warm")
 
 
 if __name__ == "__main__":

@@ -182,8 +182,8 @@ def view_of(end):
 
 
 @unittest.skipUnless(os.getuid() == 0, "the programs need a user of their own, with bounded processes")
-class Survivors(Case):
-    """Programs that try to outlive their run: the container says so, or the next run sees what it sees in a new one."""
+class Attacked(Case):
+    """Programs try to outlive their run: the container says so, or the next run sees what it sees in a new one."""
 
     def try_them(self, attackers, open_container, run, way):
         def probe(container):
@@ -206,6 +206,8 @@ class Survivors(Case):
                 proved = container if "/data" not in what else None  # what is there stays, and may be in the way
         self.assertGreater(list(doubts.values()).count(None), len(doubts) / 2, doubts)
 
+
+class Survivors(Attacked):
     def test_traces_are_undone_or_found(self):
         def run(container, language, code):
             return container.run(SHELLS[language], "/tmp/script", code=code, timeout_ms=10000)

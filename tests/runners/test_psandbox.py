@@ -170,7 +170,7 @@ class Ends:
         end = self.sh("(while :; do echo noise; echo noise >&2; date >> /dev/null; sleep 0.01; done) & echo $!; exit 4")
         self.assertLess(time.monotonic() - began, 20)
         self.check(end, None, 4)
-        pid = end.out.split()[0].decode()
+        pid = next(word for word in end.out.split() if word != b"noise").decode()
         time.sleep(0.5)
         self.check(self.sh(f"kill -0 {pid} && kill {pid}"))
 

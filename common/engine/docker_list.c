@@ -54,40 +54,94 @@ static bool label_is(const json_t *labels, const char *name, const char *value)
     return text && strcmp(text, value) == 0;
 }
 
-/* Fills out with borrowed strings; false when the image is no runner of ours. */
+/* The next word of a list with blanks between, from *at on; its length, 0: there is none. */
+static size_t next_word(const char **at, const char **out)
+{
+    size_t len;
+
+    *out = *at + strspn(*at, " ");
+    len = strcspn(*out, " ");
+    *at = *out + len;
+    return len;
+}
+
+static bool list_has(const char *list, const char *word)
+{
+    const char *found;
+    size_t len;
+
+    while ((len = next_word(&list, &found)) > 0) {
+        if (strlen(word) == len && memcmp(found, word, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* 0, 2 or 3; -1: one that we do not speak, which is no reason to feed the image plain code. */
+static int read_protocol(const json_t *labels)
+{
+    const char *text = json_get_string(labels, "sandbox.protocol");
+
+    if (!text)
+        return 0;
+    if (strlen(text) != 1 || !strchr("023", *text))
+        return -1;
+    return *text - '0';
+}
+
+/* What the image's languages have in common, in borrowed strings; false when it is no runner of
+ * ours. */
 static bool read_image(const json_t *image, const char *allow, struct engine_runner *out)
 {
     const json_t *labels = json_object_get(image, "Labels");
-    const char *protocol = json_get_string(labels, "sandbox.protocol");
     const char *id = json_get_string(image, "Id");
 
     *out = (struct engine_runner){
-        .language = (char *)json_get_string(labels, "sandbox.language"),
         .image = (char *)allowed_tag(image, allow),
         .image_id = (char *)(id && strlen(id) <= 128 ? id : ""),
-        .version = (char *)label_or_empty(labels, "sandbox.version", RUNNER_VERSION_MAX),
-        .libraries = (char *)label_or_empty(labels, "sandbox.libraries", RUNNER_LIBRARIES_MAX),
-        .preload = (char *)label_or_empty(labels, "sandbox.preload", RUNNER_PRELOAD_MAX),
+        .protocol = read_protocol(labels),
+        .preload = (char *)"",
         .created = json_get_integer(image, "Created", 0),
     };
-    /* A protocol that we do not speak is no reason to feed the image plain code. */
-    if (!protocol || strcmp(protocol, "0") == 0)
-        out->protocol = 0;
-    else if (strcmp(protocol, "2") == 0)
-        out->protocol = 2;
-    else
-        return false;
-    out->warm = out->protocol == 2 && label_is(labels, "sandbox.warm", "true");
-    out->install = out->protocol == 2 && label_is(labels, "sandbox.install", "true");
-    out->load = out->warm && label_is(labels, "sandbox.load", "held");
-    if (!out->warm)
-        out->preload = (char *)"";
-    size_t len = out->language ? strlen(out->language) : 0;
-    return label_is(labels, "sandbox.runner", "true") && len > 0 && len <= LANGUAGE_MAX &&
-           strspn(out->language, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") == len && out->image;
+    out->warm = out->protocol > 0 && label_is(labels, "sandbox.warm", "true");
+    return label_is(labels, "sandbox.runner", "true") && out->image && out->protocol >= 0;
 }
 
-/* Puts r (borrowed strings) into the list, in the place of an older image of the same language. */
+/* A label of one language of the image: if that has several, behind name stands the language's. */
+static char *own_label(const json_t *labels, const char *name, const char *language, size_t max)
+{
+    bool several = strchr(json_get_string(labels, "sandbox.language"), ' ') != NULL;
+    AUTO_FREE char *own = several ? mem_printf("%s.%s", name, language) : mem_strdup(name);
+
+    return (char *)label_or_empty(labels, own, max);
+}
+
+/* Fills in what the labels say of r->language; first: its interpreter is the one that waits. */
+static void read_language(const json_t *labels, bool first, struct engine_runner *r)
+{
+    const char *install = label_or_empty(labels, "sandbox.install", RUNNER_LANGUAGES_MAX);
+
+    r->version = own_label(labels, "sandbox.version", r->language, RUNNER_VERSION_MAX);
+    r->libraries = own_label(labels, "sandbox.libraries", r->language, RUNNER_LIBRARIES_MAX);
+    r->install = r->protocol > 0 &&
+                 (strcmp(install, "true") == 0 || list_has(install, r->language));
+    if (!first || !r->warm)
+        return;
+    r->preload = (char *)label_or_empty(labels, "sandbox.preload", RUNNER_PRELOAD_MAX);
+    r->load = label_is(labels, "sandbox.load", "held");
+}
+
+static void own(struct engine_runner *r)
+{
+    r->language = mem_strdup(r->language);
+    r->image = mem_strdup(r->image);
+    r->image_id = mem_strdup(r->image_id);
+    r->version = mem_strdup(r->version);
+    r->libraries = mem_strdup(r->libraries);
+    r->preload = mem_strdup(r->preload);
+}
+
+/* Puts a copy of r into the list, in the place of an older image of the same language. */
 static void keep(struct engine_runners *list, const struct engine_runner *r)
 {
     struct engine_runner *place = NULL;
@@ -100,23 +154,33 @@ static void keep(struct engine_runners *list, const struct engine_runner *r)
         return;
     if (!place && list->n == RUNNERS_MAX)
         return;
-    if (!place)
+    if (place)
+        engine_runner_clear(place);
+    else
         place = &list->items[list->n++];
     *place = *r;
+    own(place);
 }
 
-/* Replaces the borrowed strings by copies. */
-static void own(struct engine_runners *list)
+/* Keeps the image's languages; of several only for an image that is told which one a run is in. */
+static void keep_languages(struct engine_runners *list, const json_t *labels,
+                           const struct engine_runner *image)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        struct engine_runner *r = &list->items[i];
+    const char *at = label_or_empty(labels, "sandbox.language", RUNNER_LANGUAGES_MAX), *word;
+    size_t len;
 
-        r->language = mem_strdup(r->language);
-        r->image = mem_strdup(r->image);
-        r->image_id = mem_strdup(r->image_id);
-        r->version = mem_strdup(r->version);
-        r->libraries = mem_strdup(r->libraries);
-        r->preload = mem_strdup(r->preload);
+    if (strchr(at, ' ') && image->protocol < 3)
+        return;
+    for (bool first = true; (len = next_word(&at, &word)) > 0; first = false) {
+        AUTO_FREE char *language = mem_strndup(word, len);
+        struct engine_runner r = *image;
+
+        if (len > LANGUAGE_MAX ||
+            strspn(language, "abcdefghijklmnopqrstuvwxyz0123456789+#._-") != len)
+            continue;
+        r.language = language;
+        read_language(labels, first, &r);
+        keep(list, &r);
     }
 }
 
@@ -143,9 +207,8 @@ int runners_parse(const char *reply, size_t len, const char *allow, struct engin
     json_array_foreach(images, i, image)
     {
         if (read_image(image, allow, &found))
-            keep(out, &found);
+            keep_languages(out, json_object_get(image, "Labels"), &found);
     }
-    own(out);
     qsort(out->items, out->n, sizeof *out->items, by_language);
     return 0;
 }

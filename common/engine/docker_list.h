@@ -13,14 +13,15 @@
 
 #define RUNNERS_MAX          64
 #define RUNNER_IMAGE_MAX     255
+#define RUNNER_LANGUAGES_MAX 1024 /* bytes of a label that lists them */
 #define RUNNER_VERSION_MAX   64
 #define RUNNER_LIBRARIES_MAX 8192
 #define RUNNER_PRELOAD_MAX   ENGINE_PRELOAD_MAX
 
 /*
  * Images with the label sandbox.runner=true, a language within the grammar and a tag that allow
- * admits; the newest of each language. Anything else in the reply is passed over. ERR_PROTOCOL when
- * the reply is not a list.
+ * admits, once for each of their languages; the newest of each. Anything else in the reply is
+ * passed over. ERR_PROTOCOL when the reply is not a list.
  */
 int runners_parse(const char *reply, size_t len, const char *allow, struct engine_runners *out,
                   struct err *e);

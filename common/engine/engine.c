@@ -5,16 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+void engine_runner_clear(struct engine_runner *r)
+{
+    free(r->language);
+    free(r->image);
+    free(r->image_id);
+    free(r->version);
+    free(r->libraries);
+    free(r->preload);
+    *r = (struct engine_runner){0};
+}
+
 void engine_runners_clear(struct engine_runners *r)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        free(r->items[i].language);
-        free(r->items[i].image);
-        free(r->items[i].image_id);
-        free(r->items[i].version);
-        free(r->items[i].libraries);
-        free(r->items[i].preload);
-    }
+    for (size_t i = 0; i < r->n; i++)
+        engine_runner_clear(&r->items[i]);
     free(r->items);
     *r = (struct engine_runners){0};
 }

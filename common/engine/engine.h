@@ -156,17 +156,18 @@ struct engine_event {
 
 #define ENGINE_PRELOAD_MAX 1024 /* bytes of engine_runner.preload */
 
-/* A runner image found by its labels. Strings are owned by the list. */
+/* A language of a runner image found by its labels. Strings are owned by the list. */
 struct engine_runner {
     char *language; /* [a-z0-9+#._-]{1,32} */
     char *image;    /* "repository:tag" */
     char *image_id;
-    int protocol;
+    int protocol;    /* 0: code on stdin; from 3 on it is told the language of a run */
     char *version;   /* of the interpreter; "" unknown */
     char *libraries; /* "name=version name=version"; "" none */
     bool warm;       /* label sandbox.warm: containers can be started before a run */
     bool install;    /* label sandbox.install: it can install packages */
-    char *preload;   /* label sandbox.preload: names for the full tier; "" none */
+    char *preload;   /* label sandbox.preload: names for the full tier; "" none, as in all but the
+                        image's first language */
     bool load;       /* label sandbox.load: a run may say which of them it needs, and is held */
     int64_t created; /* unix seconds; the newest image of a language wins */
 };
@@ -256,6 +257,7 @@ struct engine {
     const struct engine_ops *ops;
 };
 
+void engine_runner_clear(struct engine_runner *r);
 void engine_runners_clear(struct engine_runners *r);
 /* NULL: no image runs the language. */
 const struct engine_runner *engine_runners_find(const struct engine_runners *r,

@@ -22,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         PROMISE(strlen(x->version) <= RUNNER_VERSION_MAX && !strpbrk(x->version, "\r\n"));
         PROMISE(strlen(x->libraries) <= RUNNER_LIBRARIES_MAX && !strpbrk(x->libraries, "\r\n"));
         PROMISE(strlen(x->preload) <= RUNNER_PRELOAD_MAX && !strpbrk(x->preload, "\r\n"));
-        PROMISE(x->protocol == 2 || (!x->warm && !*x->preload));
-        PROMISE(x->protocol == 0 || x->protocol == 2);
+        PROMISE(x->protocol > 0 || (!x->warm && !*x->preload));
+        PROMISE(x->protocol == 0 || x->protocol == 2 || x->protocol == 3);
         PROMISE(i == 0 || strcmp(r.items[i - 1].language, x->language) < 0);
     }
     engine_runners_clear(&r);

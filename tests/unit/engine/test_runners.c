@@ -141,6 +141,91 @@ static void only_images_that_say_so_load_on_demand(void **state)
     }
 }
 
+#define WORKBENCH                                                                                  \
+    "\"sandbox.language\":\"python  bash r\",\"sandbox.warm\":\"true\","                           \
+    "\"sandbox.preload\":\"numpy\",\"sandbox.load\":\"held\",\"sandbox.version\":\"0\","           \
+    "\"sandbox.version.python\":\"3.13\",\"sandbox.version.bash\":\"5.2\","                        \
+    "\"sandbox.libraries.python\":\"numpy=2.2\""
+
+/* One image with these labels, then an older one with bash. */
+static void read_workbench(const char *labels, struct engine_runners *out)
+{
+    AUTO_FREE char *text = mem_printf(
+        "[{\"Id\":\"w\",\"Created\":2,\"RepoTags\":[\"runner-w:1\"],\"Labels\":"
+        "{\"sandbox.runner\":\"true\",%s}},"
+        "{\"Id\":\"b\",\"Created\":1,\"RepoTags\":[\"runner-b:1\"],\"Labels\":"
+        "{\"sandbox.runner\":\"true\",\"sandbox.language\":\"bash\"}}]",
+        labels);
+    struct err e = ERR_INIT;
+
+    assert_int_equal(runners_parse(text, strlen(text), "*", out, &e), 0);
+}
+
+static void an_image_of_several_languages_is_one_runner_for_each(void **state)
+{
+    struct engine_runners r;
+
+    (void)state;
+    read_workbench(WORKBENCH ",\"sandbox.protocol\":\"3\",\"sandbox.install\":\"python r\"", &r);
+    assert_int_equal(r.n, 3);
+    for (size_t i = 0; i < r.n; i++) {
+        assert_string_equal(r.items[i].image, "runner-w:1");
+        assert_int_equal(r.items[i].protocol, 3);
+        assert_true(r.items[i].warm);
+    }
+    assert_string_equal(r.items[0].language, "bash");
+    assert_string_equal(r.items[0].version, "5.2");
+    assert_string_equal(r.items[0].libraries, "");
+    assert_string_equal(r.items[0].preload, "");
+    assert_true(!r.items[0].load && !r.items[0].install);
+    assert_string_equal(r.items[1].language, "python");
+    assert_string_equal(r.items[1].version, "3.13");
+    assert_string_equal(r.items[1].libraries, "numpy=2.2");
+    assert_string_equal(r.items[1].preload, "numpy");
+    assert_true(r.items[1].load && r.items[1].install);
+    assert_string_equal(r.items[2].language, "r");
+    assert_string_equal(r.items[2].version, "");
+    assert_true(r.items[2].install);
+    engine_runners_clear(&r);
+}
+
+static void an_image_that_is_not_told_the_language_has_one(void **state)
+{
+    struct engine_runners r;
+
+    (void)state;
+    read_workbench(WORKBENCH ",\"sandbox.protocol\":\"2\"", &r);
+    assert_int_equal(r.n, 1);
+    assert_string_equal(r.items[0].image, "runner-b:1");
+    engine_runners_clear(&r);
+}
+
+static void an_installer_is_for_all_languages_or_those_it_names(void **state)
+{
+    static const struct {
+        const char *install;
+        bool first, second;
+    } cases[] = {{"true", true, true},
+                 {"p q", true, true},
+                 {"q", false, true},
+                 {"pq", false, false},
+                 {"", false, false}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *labels = mem_printf(
+            "\"sandbox.language\":\"p q\",\"sandbox.protocol\":\"3\","
+            "\"sandbox.install\":\"%s\"",
+            cases[i].install);
+        struct engine_runners r;
+
+        read_workbench(labels, &r);
+        assert_int_equal(engine_runners_find(&r, "p")->install, cases[i].first);
+        assert_int_equal(engine_runners_find(&r, "q")->install, cases[i].second);
+        engine_runners_clear(&r);
+    }
+}
+
 static void podmans_list_reads_the_same(void **state)
 {
     AUTO_BUF struct buf text = BUF_INIT(1 << 20);
@@ -237,6 +322,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_newest_allowed_image_of_each_language_is_found),
     cmocka_unit_test(only_images_that_say_so_can_wait),
     cmocka_unit_test(only_images_that_say_so_load_on_demand),
+    cmocka_unit_test(an_image_of_several_languages_is_one_runner_for_each),
+    cmocka_unit_test(an_image_that_is_not_told_the_language_has_one),
+    cmocka_unit_test(an_installer_is_for_all_languages_or_those_it_names),
     cmocka_unit_test(podmans_list_reads_the_same),
     cmocka_unit_test(strange_replies_are_errors_or_empty),
     cmocka_unit_test(there_are_at_most_so_many_languages),

@@ -48,6 +48,20 @@ static void ids_name_their_node(void **state)
     assert_string_equal(other, "n10");
 }
 
+static void the_longest_names_are_kept_whole(void **state)
+{
+    char id[64], other[NODE_NAME_MAX + 1];
+
+    (void)state;
+    node_set("0123456789abcdef");
+    assert_string_equal(node_name(), "0123456789abcdef");
+    node_add("abc", id, sizeof id);
+    assert_string_equal(id, "0123456789abcdef-abc");
+    assert_string_equal(node_strip(id), "abc");
+    assert_true(node_other("123456789abcdefg-abc", other));
+    assert_string_equal(other, "123456789abcdefg");
+}
+
 static void foreign_texts_name_no_node(void **state)
 {
     static const char *const texts[] = {
@@ -67,6 +81,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_teardown(names_are_short_and_plain, teardown),
     cmocka_unit_test_teardown(one_machine_leaves_ids_as_they_are, teardown),
     cmocka_unit_test_teardown(ids_name_their_node, teardown),
+    cmocka_unit_test_teardown(the_longest_names_are_kept_whole, teardown),
     cmocka_unit_test_teardown(foreign_texts_name_no_node, teardown),
 };
 UNIT_TESTS(tests)

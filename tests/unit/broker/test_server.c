@@ -784,6 +784,8 @@ static void slow_jobs_of_one_tenant_delay_no_other(void **state)
     for (size_t i = BEGUN + HELD; i < ARRAY_LEN(fds); i++, busy++)
         bw_expect_error(TAKE_FD(fds[i]), ERR_BUSY, "too many operations");
     assert_int_equal(busy, 40);
+    struct pollfd first = {.fd = fds[BEGUN], .events = POLLIN};
+    assert_int_equal(poll(&first, 1, 0), 0); /* it waits on: they were refused at once */
     assert_true(count_jobs(w) <= before + BEGUN + HELPERS);
     json_auto_t *own = bw_result(bw_send_run(w, "ann", "c", "out x", plain));
     expect_text(own, "stdout", "x");

@@ -75,6 +75,34 @@ static void nothing_else_is(void **state)
     assert_fails(local_open_folder(&dirs, a, &f->e), ERR_NOT_FOUND, f->e);
 }
 
+/* Root may do anything: the calls are another account's then. */
+static void what_the_account_may_not_open_is_denied(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_LOCAL_DIRS struct local_dirs dirs = {0};
+    AUTO_FREE char *file = path_of(f, "a"), *folder = path_of(f, "d"), *new = path_of(f, "d/new");
+    AUTO_FD int fd = fixture_memfd("abc");
+    const uid_t own = geteuid();
+    struct err e[3];
+    struct stat st;
+
+    allow(f, &dirs);
+    fixture_plant(f, "a", "1");
+    assert_int_equal(fchmodat(f->sb.fd, "a", 0, 0), 0);
+    assert_int_equal(mkdirat(f->sb.fd, "d", 0), 0);
+    assert_int_equal(chmod(f->dir, 0711) | chmod(f->path, 0711) | fchmod(f->sb.fd, 0711), 0);
+    assert_int_equal(own == 0 ? seteuid(65534) : 0, 0);
+    const int got[] = {local_open_file(&dirs, file, &st, &e[0]),
+                       local_open_folder(&dirs, folder, &e[1]),
+                       local_put_file(&dirs, new, fd, 3, true, &e[2])};
+    assert_int_equal(seteuid(own), 0);
+    for (size_t i = 0; i < ARRAY_LEN(got); i++) {
+        assert_int_equal(got[i], -1);
+        assert_int_equal(e[i].kind, ERR_DENIED);
+        assert_contains(e[i].text, "is not allowed to this server's account");
+    }
+}
+
 static void files_are_put(void **state)
 {
     struct fixture *f = *state;
@@ -144,7 +172,11 @@ static void roots_and_lists_are_read(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 static const struct CMUnitTest tests[] = {
-    TEST(files_beneath_are_opened),    TEST(nothing_else_is),          TEST(files_are_put),
-    TEST(only_paths_of_files_are_put), TEST(roots_and_lists_are_read),
+    TEST(files_beneath_are_opened),
+    TEST(nothing_else_is),
+    TEST(what_the_account_may_not_open_is_denied),
+    TEST(files_are_put),
+    TEST(only_paths_of_files_are_put),
+    TEST(roots_and_lists_are_read),
 };
 UNIT_TESTS(tests)

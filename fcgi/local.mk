@@ -108,6 +108,7 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_hub_serve.c \
 	tests/unit/fcgi/test_master.c \
 	tests/unit/fcgi/test_nodes.c \
+	tests/unit/fcgi/test_oauth_endpoints.c \
 	tests/unit/fcgi/test_oauth_server.c \
 	tests/unit/fcgi/test_oauth_tokens.c \
 	tests/unit/fcgi/test_resources.c \

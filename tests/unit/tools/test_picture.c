@@ -31,15 +31,25 @@ static const struct row rows[] = {
     ROW("png", PNG("\0\0\0\0", "\0\0\0\1"), false),
     ROW("jpeg", PNG("\0\0\0\1", "\0\0\0\1"), false), /* another type's */
     ROW("gif", GIF("\0\x20", "\0\x20"), true),
+    ROW("gif", GIF("\1\x20", "\0\x20"), false),
+    ROW("gif", GIF("\0\x20", "\1\x20"), false),
     ROW("gif", GIF("\xff\xff", "\xff\xff"), false),
     ROW("jpeg", JPEG("\x20\0", "\x20\0"), true),
+    ROW("jpeg", JPEG("\x20\1", "\x20\0"), false),
+    ROW("jpeg", JPEG("\x20\0", "\x20\1"), false),
     ROW("jpeg", JPEG("\xff\xff", "\xff\xff"), false),
     ROW("jpeg", "\xff\xd8\xff\xda\0\2 no size before the data", false),
     ROW("webp", VP8("\0\x20", "\0\x20"), true),
+    ROW("webp", VP8("\1\x20", "\0\x20"), false),
+    ROW("webp", VP8("\0\x20", "\1\x20"), false),
     ROW("webp", VP8("\xff\x3f", "\xff\x3f"), false),
-    ROW("webp", VP8L("\xff\xdf\xff\7"), true), /* 8192 by 8192 */
+    ROW("webp", VP8L("\xff\xdf\xff\7"), true),  /* 8192 by 8192 */
+    ROW("webp", VP8L("\0\xe0\xff\7"), false),   /* 8193 by 8192 */
+    ROW("webp", VP8L("\xff\x1f\0\x08"), false), /* 8192 by 8193 */
     ROW("webp", VP8L("\xff\xff\xff\x0f"), false),
     ROW("webp", VP8X("\xff\x1f\0", "\xff\x1f\0"), true),
+    ROW("webp", VP8X("\0\x20\0", "\xff\x1f\0"), false),
+    ROW("webp", VP8X("\xff\x1f\0", "\0\x20\0"), false),
     ROW("webp", VP8X("\xff\xff\xff", "\xff\xff\xff"), false),
     ROW("svg+xml", "<svg/>", false),
 };

@@ -205,6 +205,30 @@ static void its_beginning_is_told_from_its_middle(void **state)
         assert_false(run_body_begins((const unsigned char *)other[i].data, other[i].len));
 }
 
+static void what_never_will_be_a_record_is_told_from_one_that_is_not_all_there(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t len;
+        ssize_t taken;
+    } cases[] = {
+        {"O\0\0\0", 4, 0},
+        {"O\0\0\0\5\0\0\0\7", 9, 0},
+        {"O\0\0\0\4\0\0\0\7", 9, 9},
+        {"O\0\0\0\5\0\0\0\7x!", 11, 10},
+        {"O\0\0\0\3", 5, -1},
+        {"O\0\0\0\0", 5, -1},
+        {"O\0\x20\0\0", 5, 0},
+        {"O\0\x20\0\1", 5, -1}, /* 2 MiB are the most */
+        {"O\xff\xff\xff\xff", 5, -1},
+    };
+    struct entry_record record;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_int_equal(entry_record_take(cases[i].data, cases[i].len, &record), cases[i].taken);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_request_arrives_as_it_was),
     cmocka_unit_test(what_is_not_given_is_not_there),
@@ -212,6 +236,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_cannot_be_sent_is_told_to_the_worker),
     cmocka_unit_test(a_worker_is_not_trusted),
     cmocka_unit_test(it_comes_over_a_socket),
+    cmocka_unit_test(what_never_will_be_a_record_is_told_from_one_that_is_not_all_there),
     cmocka_unit_test(its_beginning_is_told_from_its_middle),
 };
 UNIT_TESTS(tests)

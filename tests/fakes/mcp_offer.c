@@ -313,6 +313,10 @@ static json_t *read_resource(void *app, const char *tenant, const char *uri, str
         return json_pack("[{s:s, s:s, s:s}]", "uri", uri, "mimeType", "text/plain", "text", "A");
     if (strcmp(uri, "test://big") == 0)
         err_set(e, ERR_LIMIT, "too large to be read whole");
+    else if (strcmp(uri, "test://closed") == 0)
+        err_set(e, ERR_DENIED, "not for this tenant");
+    else if (strcmp(uri, "test://broken") == 0)
+        err_set(e, ERR_IO, "it cannot be read");
     else
         err_set(e, ERR_NOT_FOUND, "not there");
     return NULL;

@@ -77,6 +77,10 @@ static void resources_are_listed_and_read(void **state)
          "{\"code\":-32002,\"message\":\"resource not found\",\"data\":{\"uri\":\"test://no\"}}"},
         {R("resources/read", "\"uri\":\"test://big\""),
          "{\"code\":-32602,\"message\":\"too large to be read whole\"}"},
+        {R("resources/read", "\"uri\":\"test://closed\""),
+         "{\"code\":-32602,\"message\":\"not for this tenant\"}"},
+        {R("resources/read", "\"uri\":\"test://broken\""),
+         "{\"code\":-32603,\"message\":\"it cannot be read\"}"},
         {R("resources/read", ""), "-32602"},
         {R("resources/read", "\"uri\":\"test://a\\u0000\""), "-32602"},
     };

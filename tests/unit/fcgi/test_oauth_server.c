@@ -561,6 +561,24 @@ static void a_damaged_state_is_an_error_and_stays(void **state)
     unit_remove_tree(path);
 }
 
+static void one_document_is_fetched_at_a_time(void **state)
+{
+    char path[PATH_MAX];
+    AUTO_FD int folder = make_folder(path);
+    struct err e = ERR_INIT;
+    AUTO_FD int fetch = store_lock_fetch(folder, &e);
+    AUTO_FD int other = store_lock(folder, &e); /* the folder's is another lock */
+
+    (void)state;
+    assert_true(fetch >= 0);
+    assert_true(other >= 0);
+    assert_fails(store_lock_fetch(folder, &e), ERR_BUSY, e);
+    auto_close_fd(&fetch);
+    fetch = store_lock_fetch(folder, &e);
+    assert_true(fetch >= 0);
+    unit_remove_tree(path);
+}
+
 /* ---- the passphrase ---- */
 
 static void the_passphrase_is_kept_as_its_hash(void **state)
@@ -734,6 +752,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(revoked_grants_are_listed_until_their_tokens_have_expired),
     cmocka_unit_test(an_administrator_lists_and_revokes),
     cmocka_unit_test(a_damaged_state_is_an_error_and_stays),
+    cmocka_unit_test(one_document_is_fetched_at_a_time),
     cmocka_unit_test(the_passphrase_is_kept_as_its_hash),
     cmocka_unit_test(wrong_passphrases_make_wait),
     cmocka_unit_test(guesses_from_everywhere_are_bounded),

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/loop.h"
 #include "common/base/mem.h"
+#include "fcgi/oauth/grant.h"
 #include "fcgi/oauth/judge.h"
 #include "fcgi/oauth/oauth_settings.h"
 #include "tests/unit/fcgi/oauth_signer.h"
@@ -423,6 +424,21 @@ static void audiences_have_several_spellings(void **state)
     }
 }
 
+static void a_tenants_name_is_made_of_claims(void **state)
+{
+    static const char *const good[] = {"{sub}", "all-{tenant}", "{org}.{email:hash}", "a{b}_c"};
+    static const char *const bad[] = {"",   "tenant", "{",      "{sub",     "sub}",
+                                      "{}", "{sub}}", "{{sub}", "a b{sub}", "/{sub}"};
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        assert_works(grant_check_template(good[i], &e), e);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (grant_check_template(bad[i], &e) == 0)
+            fail_msg("\"%s\" is taken", bad[i]);
+}
+
 static void a_revoked_grant_counts_at_once(void **state)
 {
     AUTO_FREE char *header = header_of(JWT_ES256, ""), *claims = claims_with(",\"gid\":\"g1\"");
@@ -522,6 +538,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(odd_signatures_are_refused),
     cmocka_unit_test(large_tokens_are_refused),
     cmocka_unit_test(audiences_have_several_spellings),
+    cmocka_unit_test(a_tenants_name_is_made_of_claims),
     cmocka_unit_test(a_revoked_grant_counts_at_once),
     cmocka_unit_test(hostile_sets_of_keys_change_nothing),
     cmocka_unit_test(keys_say_what_they_are_for),

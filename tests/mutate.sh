@@ -13,7 +13,7 @@ usage() {
 usage: tests/mutate.sh [--seed N] [--count N] [OPTION]
 
 Chooses lines of common/, fcgi/, runners/ and nginx/ at random, makes one fault in each, builds that in a scratch copy and runs
-the tests that could see it, the nearest first, until one fails. Tells who noticed each, and the faults that nobody noticed.
+the tests that execute the line, the fastest first, until one fails. Tells who noticed each, and the faults that nobody noticed.
 The same seed chooses the same faults of the same tree. Of C files, not of headers; of nginx/ without the page.
 
   --seed N       another choice (1)
@@ -76,7 +76,7 @@ for tool in python3 git; do
 done
 if [[ " ${more[*]-} " != *' --list '* ]]; then
     ((EUID == 0)) || die "needs root: a program with a fault runs only behind walls that root alone can make"
-    for tool in gcc make autoreconf nm unshare; do
+    for tool in gcc make autoreconf addr2line objdump unshare; do
         command -v "$tool" >/dev/null || die "$tool is missing: tests/run.sh installs what a build needs"
     done
     [[ $steps != *e2e* || ${DOCKER_HOST:-} ]] || die "the end-to-end core needs an engine: set DOCKER_HOST, or leave it out with --steps unit,scripts"

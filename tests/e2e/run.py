@@ -108,9 +108,7 @@ class Choice:
     def takes(self, one):
         if self.sentences is not None and one.sentence not in self.sentences:
             return False
-        if self.words:
-            return any(one.matches(word) for word in self.words)
-        return one.core or not self.core
+        return (one.core or not self.core) and (not self.words or any(one.matches(word) for word in self.words))
 
 
 # ---- one process ----

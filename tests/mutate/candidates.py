@@ -7,25 +7,20 @@ import subprocess
 import faults
 from scratch import read
 
-UNIT, OTHERS, FUZZ, SCRIPTS, E2E = "unit tests of the folder", "unit tests of others", "fuzz seeds", "scripts of the folder", "end-to-end core"
-STEPS = {"unit": (UNIT, OTHERS, FUZZ), "scripts": (SCRIPTS,), "e2e": (E2E,)}
-E2E_SECONDS = 1800
-SECONDS = 60  # of a test that is not known yet
-WHOLE_SECONDS = 600
-NEAREST_MAX = 3
-SYMBOL = re.compile(r" [TDBRV] (\w+)$", re.M)
+ORDER = UNIT, FUZZ, SCRIPTS, E2E = "unit tests", "fuzz seeds", "scripts of the folder", "end-to-end core"
+STEPS = {"unit": (UNIT, FUZZ), "scripts": (SCRIPTS,), "e2e": (E2E,)}
 
 
 class Test:
-    """targets: what make has to make for it; tmp: its /tmp, None: one of its own."""
+    """source: the file that has it; executes: programs of ours in it; targets: what make has to make for it; tmp: its /tmp, None: one of its own."""
 
-    def __init__(self, name, step, command, targets, seconds=SECONDS, tmp=None):
-        self.name, self.step, self.command, self.targets, self.seconds, self.tmp = name, step, command, targets, seconds, tmp
+    def __init__(self, name, step, command, targets, source, executes=(), tmp=None):
+        self.name, self.step, self.command, self.targets, self.source, self.executes, self.tmp = name, step, command, targets, source, executes, tmp
 
     def narrowed(self, text):
         """Only the test of a folder's program that text says has failed."""
         found = re.search(r"^FAILED (\S+/\S+ \S+) \(", text, re.M)
-        return Test(found.group(1), self.step, [self.command[0], found.group(1)], self.targets) if found and self.command[0].endswith("/unit") else self
+        return Test(self.name, self.step, [self.command[0], found.group(1)], self.targets, self.source) if found and self.step in STEPS["unit"] else self
 
 
 def objects_of(build, path):
@@ -35,83 +30,56 @@ def objects_of(build, path):
             if os.path.basename(one) == f"{stem}.o" or os.path.basename(one).endswith(f"-{stem}.o") and "tests_" not in one]
 
 
-def symbols(path):
-    done = subprocess.run(["nm", "-g", "--defined-only", path], capture_output=True, text=True, check=False)
-    return set(SYMBOL.findall(done.stdout)) - {"main"}
-
-
 class Tests:
-    def __init__(self, scratch):
-        self.scratch = scratch
-        self.programs = scratch.variable("TEST_TARGETS")
-        self.scripts = [one for one in scratch.variable("dist_check_SCRIPTS") if one.startswith("tests/runners/")]
-        self.linked = {}
+    def __init__(self, scratch, found_out):
+        self.scratch, self.reach = scratch, found_out
+        programs = scratch.variable("TEST_TARGETS")
+        scratch.must(scratch.make(*programs))
+        self.units = [test for program in programs for test in self.of_program(program)]
+        self.modules = list(self.end_to_end_modules())
+        self.runners = [self.script(one, "runners/common/entry", "runners/warm/warm.so") for one in scratch.variable("dist_check_SCRIPTS")
+                        if one.startswith("tests/runners/")]
+        self.nginx = [self.script(one, "sandcgi") for one in ("tests/nginx/run.py", "tests/nginx/test_start.sh")]
+
+    def all(self):
+        return self.units + self.runners + self.nginx + self.modules
 
     def for_fault(self, fault):
-        """Yields all that could see it; the end-to-end core last."""
+        """Those that could see it, in the order of their steps; of the same step those of the folder, then the fastest."""
         top = fault.path.split("/")[0]
         if top == "nginx":
-            yield from self.of_nginx(fault.path)
-        elif top == "runners":
-            yield from self.of_runners(fault.path)
-        else:
-            yield from self.of_product(fault.path)
-        if not needs_image(fault.path):
-            yield self.end_to_end()
+            return self.reach.fastest(self.nginx) + self.reach.fastest(self.modules)
+        if top == "runners":
+            return self.reach.fastest(self.of_runners(fault.path))
+        if not fault.path.endswith(".c"):
+            return []
+        own = os.path.basename(os.path.dirname(fault.path)) + "/"
+        tests = self.reach.tests_for(fault.path, fault.number, objects_of(self.scratch.build, fault.path), self.units + self.modules)
+        return sorted(tests, key=lambda test: (ORDER.index(test.step), not test.name.startswith(own)))
 
-    def of_product(self, path):
-        """Of the folder's files those come first that call most of what the file defines."""
-        folder = path.split("/")[1] if path.startswith("common/") else "fcgi"
-        own = f"tests/unit/{folder}/unit"
-        defined = set().union(*(symbols(one) for one in objects_of(self.scratch.build, path)))
-        if own in self.programs:
-            for file in self.nearest(own, defined):
-                yield Test(f"{os.path.dirname(own)}/{file}", UNIT, [f"./{own}", f"{folder}/{file} "], self.targets(own))
-            yield self.whole(own, UNIT)
-        others = [one for one in self.programs if one != own and (not path.endswith(".c") or defined & self.symbols_of(one))]
-        for program in sorted(others, key=lambda one: not one.startswith("tests/fuzz/")):
-            yield self.whole(program, FUZZ if program.startswith("tests/fuzz/") else OTHERS)
+    def of_program(self, program):
+        """The tests of a folder's program, a file each."""
+        listed = self.scratch.run([f"./{program}", "--list"], 60).text.splitlines()
+        for name in dict.fromkeys(line.split()[0] for line in listed if "/" in line.split()[0]):
+            source = f"{os.path.dirname(program)}/{name.split('/')[1]}.c"
+            path = f"{self.scratch.tree}/{source}"
+            programs = [program, *(["sandcgi"] if os.path.exists(path) and "builddir" in read(path) else [])]
+            yield Test(name, FUZZ if program.startswith("tests/fuzz/") else UNIT, [f"./{program}", f"{name} "], programs, source, programs)
 
-    def symbols_of(self, program):
-        path = f"{self.scratch.build}/{program}"
-        if program not in self.linked:
-            if not os.path.exists(path):
-                self.scratch.make(program)
-            self.linked[program] = symbols(path)
-        return self.linked[program]
-
-    def files(self, program):
-        """(name, words) of the files of tests of a folder's program."""
-        folder = f"{self.scratch.tree}/{os.path.dirname(program)}"
-        for path in sorted(glob.glob(f"{folder}/test_*.c")):
-            yield os.path.basename(path)[:-2], re.findall(r"\w+", read(path))
-
-    def nearest(self, program, names):
-        called = {name: sum(1 for word in words if word in names) for name, words in self.files(program)}
-        return sorted((name for name, n in called.items() if n > 0), key=lambda name: -called[name])[:NEAREST_MAX]
-
-    def targets(self, program):
-        """Some files execute sandcgi, which lies in builddir."""
-        return [program, *(["sandcgi"] if any("builddir" in words for _, words in self.files(program)) else [])]
-
-    def whole(self, program, step):
-        return Test(program, step, [f"./{program}"], self.targets(program), WHOLE_SECONDS)
-
-    def of_nginx(self, path):
-        names = ["tests/nginx/run.py", "tests/nginx/test_start.sh"]
-        return [Test(one, SCRIPTS, [f"{self.scratch.tree}/{one}"], ["sandcgi"], 600)
-                for one in (reversed(names) if path.startswith("nginx/setup/") else names)]
+    def script(self, path, *targets):
+        return Test(path, SCRIPTS, [f"{self.scratch.tree}/{path}"], targets, path)
 
     def of_runners(self, path):
         """Scripts that run a file directly name it."""
-        made = ["runners/common/entry", "runners/warm/warm.so"]
         entry = path.startswith(("runners/common/", "runners/warm/"))
-        return [Test(one, SCRIPTS, [f"{self.scratch.tree}/{one}"], made, 600) for one in self.scripts
-                if entry or os.path.basename(path) in read(f"{self.scratch.tree}/{one}")]
+        return [one for one in self.runners if entry or os.path.basename(path) in read(f"{self.scratch.tree}/{one.source}")]
 
-    def end_to_end(self):
+    def end_to_end_modules(self):
         run = f"{self.scratch.tree}/tests/e2e/run.py"
-        return Test("tests/e2e/run.py --core", E2E, [run, "--core", "--stop", "--jobs", "2"], ["all"], E2E_SECONDS, "/tmp")  # which the engine knows
+        listed = self.scratch.run([run, "--core", "--list"], 60).text.splitlines()
+        for module in dict.fromkeys(line.partition(":")[0] for line in listed if re.match(r"[a-z_]+: ", line)):
+            yield Test(f"e2e {module}", E2E, [run, "--core", "--only", module, "--stop"], ["all"], f"tests/e2e/test_{module}.py", ["sandcgi"],
+                       "/tmp")  # which the engine knows
 
 
 def needs_image(path):

@@ -2,8 +2,6 @@
 """Makes faults in lines at random, one at a time, and tells which of them no test notices: tests/mutate.sh --help."""
 import argparse
 import collections
-import hashlib
-import json
 import os
 import random
 import signal
@@ -15,10 +13,12 @@ sys.path.insert(0, HERE)
 
 # pylint: disable=wrong-import-position
 import candidates  # noqa: E402
+import reach  # noqa: E402
 import scratch as scratch_module  # noqa: E402
 from scratch import Scratch, Trouble, read  # noqa: E402
 
 WANTED = 80  # of a hundred faults
+SECONDS = 1800  # of a test that is not known yet
 COMPILER = "compiler warning"
 SURVIVED = "SURVIVED"
 
@@ -66,22 +66,10 @@ class Bench:
 
     def __init__(self, scratch, steps):
         self.scratch, self.steps = scratch, {step for one in steps for step in candidates.STEPS[one]}
-        self.tests = candidates.Tests(scratch)
+        self.reach = reach.Reach(scratch, self.execute)
+        self.tests = candidates.Tests(scratch, self.reach)
+        self.reach.measure([test for test in self.tests.all() if test.step in self.steps])
         self.flags = scratch.variable("DEFS") + ["-I.", "-I.."] + scratch.variable("libfront_a_CPPFLAGS")
-        self.digest = tree_digest()
-        self.known = self.remembered()  # name of a test -> seconds without a fault, None: it fails so
-
-    def remembered(self):
-        try:
-            with open(f"{self.scratch.cache}/known.json", encoding="utf-8") as file:
-                return json.load(file).get(self.digest, {})
-        except (OSError, ValueError):
-            return {}
-
-    def remember(self, name, seconds):
-        self.known[name] = seconds
-        with open(f"{self.scratch.cache}/known.json", "w", encoding="utf-8") as file:
-            json.dump({self.digest: self.known}, file)
 
     def attempt(self, fault):
         """A verdict; None: it is none of this language, or changes nothing."""
@@ -89,36 +77,28 @@ class Bench:
         original = read(path)
         start = time.monotonic()
         before = candidates.compiled(self.scratch, self.flags, fault.path)
-        could_see = self.tests.for_fault(fault)
+        self.builds(fault)  # which lines begin a block is read from its object
+        could_see = list(self.tests.for_fault(fault))
         try:
             put(path, with_fault(original, fault))
             after = candidates.compiled(self.scratch, self.flags, fault.path)
             if after is None or after == before:
                 return None
-            step, by = self.notice(fault, path, original, could_see)
+            step, by = self.notice(fault, could_see)
             return Verdict(step, by, time.monotonic() - start)
         finally:
             put(path, original)
 
-    def notice(self, fault, path, original, could_see):
+    def notice(self, fault, could_see):
         """(step, name) of the first that notices it."""
-        built = self.builds(fault)
-        if not built.ok:
+        if not self.builds(fault).ok:
             return COMPILER, "a warning, or a program that does not link"
         for test in could_see:
-            if test.step not in self.steps or self.known.get(test.name, 0) is None:
-                continue
             why, test = self.fails(test)
-            if not why:
-                continue
-            if test.name not in self.known:
-                put(path, original)
-                self.look_without(test)
-                put(path, with_fault(original, fault))
-                if self.known[test.name] is None:
-                    continue
-            return test.step, f"{test.name}: {why}" if test.name not in why else why
-        return SURVIVED, "only the tests of images could see it" if candidates.needs_image(fault.path) else ""
+            if why:
+                return test.step, f"{test.name}: {why}" if test.name not in why else why
+        return SURVIVED, ("only the tests of images could see it" if candidates.needs_image(fault.path) else
+                          "" if could_see else "no test executes it")
 
     def builds(self, fault):
         objects = candidates.objects_of(self.scratch.build, fault.path) if fault.path.endswith(".c") else []
@@ -139,14 +119,8 @@ class Bench:
         made = self.scratch.make(*test.targets)
         if not made.ok:
             return made
-        usual = self.known.get(test.name)
-        return self.scratch.run(test.command, max(30, 10 * usual) if usual else test.seconds, test.tmp or self.scratch.tmp)
-
-    def look_without(self, test):
-        done = self.execute(test)
-        self.remember(test.name, done.seconds if done.ok else None)
-        if not done.ok:
-            print(f"{test.name} fails without a fault, too, and is not used: {first_failure(done.text)}", flush=True)
+        usual = self.reach.seconds(test)
+        return self.scratch.run(test.command, max(30, 5 * usual) if usual else SECONDS, test.tmp or self.scratch.tmp)
 
 
 def put(path, text):
@@ -158,16 +132,6 @@ def first_failure(text):
     signs = ("[  FAILED  ]", "FAILED", "FAIL:", "ERROR:", "runtime error", "not ok", "[  ERROR   ]")
     lines = text.splitlines()
     return next((line.strip()[:160] for sign in signs for line in lines if sign in line), (lines or ["it says nothing"])[-1].strip()[:160])
-
-
-def tree_digest():
-    found = hashlib.sha256()
-    for path in scratch_module.tree_files():
-        full = f"{scratch_module.TOP}/{path}"
-        if os.path.isfile(full):
-            with open(full, "rb") as file:
-                found.update(path.encode() + b"\0" + hashlib.sha256(file.read()).digest())
-    return found.hexdigest()
 
 
 # ---- all of them ----

@@ -125,7 +125,7 @@ class Scratch:
         # ccache: a fault that is tried again, and the tree without it, need no compiler.
         return {name: os.environ[name] for name in names if name in os.environ} | {
             "HOME": f"{self.tmp}/home", "TMPDIR": self.tmp, "srcdir": self.tree, "builddir": self.build,
-            "CCACHE_DIR": os.environ.get("CCACHE_DIR", f"{self.cache}/ccache"), "CCACHE_BASEDIR": self.tree, "CCACHE_NOHASHDIR": "1",
+            "CCACHE_DIR": os.environ.get("CCACHE_DIR", f"{self.cache}/ccache"),
             "ASAN_OPTIONS": "strict_string_checks=1:detect_stack_use_after_return=1:hard_rss_limit_mb=4096",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -192,7 +192,9 @@ class Scratch:
         if not os.path.exists(f"{self.build}/Makefile"):
             os.makedirs(self.build, exist_ok=True)
             compiler = os.environ.get("CC") or ("ccache gcc" if shutil.which("ccache") else "gcc")
-            self.must(self.run(["sh", "-c", f"cd .. && autoreconf -fi && cd build && ../configure -q CC='{compiler}' "
+            self.must(self.run(["sh", "-c", f"gcc -O2 -fPIC -c -DREACHED_FOLDER='\"{self.build}/reached\"' -o reached.o ../tests/mutate/reached.c && "
+                                "ar rcs libreached.a reached.o && cd .. && autoreconf -fi && cd build && "
+                                f"../configure -q CC='{compiler}' CFLAGS='-O1 -g -fsanitize-coverage=trace-pc' LIBS={self.build}/libreached.a "
                                 "--enable-sanitizer=address,undefined --enable-werror"], BUILD_SECONDS))
         self.must(self.make("all"))
 

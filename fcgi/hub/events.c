@@ -168,3 +168,11 @@ json_t *events_receive(int fd, struct mcp_event *out)
         log_warn("SANDCGI_EVENTS: received a datagram that is not an event");
     }
 }
+
+json_t *events_next(const int fds[2], struct mcp_event *out)
+{
+    const bool waits = recv(fds[0], NULL, 0, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    json_t *object = events_receive(fds[1], out);
+
+    return object || !waits ? object : events_receive(fds[0], out);
+}

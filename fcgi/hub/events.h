@@ -36,3 +36,7 @@ int events_listen(const char *path, const struct account *workers, struct err *e
 /* One event; its strings live as long as the returned object, which the caller owns. NULL: none is
  * queued. Other datagrams are skipped. */
 json_t *events_receive(int fd, struct mcp_event *out);
+/* The same of two sockets, the second the workers'. What a worker said before something came to the
+ * first comes before that: a client that was told that it subscribes hears of each change from then
+ * on. */
+json_t *events_next(const int fds[2], struct mcp_event *out);

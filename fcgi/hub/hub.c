@@ -342,40 +342,19 @@ static void send_event(struct hub *h, struct hub_stream *s, const struct mcp_eve
         stream_end(h, s);
 }
 
-static void pass_event(struct hub *h, const struct mcp_event *event)
-{
-    for (EACH_STREAM(h, s))
-        send_event(h, s, event);
-}
-
-/* A client that has been told that it subscribes hears of every change from then on: what workers
- * say comes before what the broker said later. */
-static void pass_events_of_workers(struct hub *h)
-{
-    struct mcp_event event;
-
-    for (int i = 0; i < BATCH; i++) {
-        json_auto_t *object = events_receive(h->events_fds[HUB_EVENTS_OF_WORKERS], &event);
-        if (!object)
-            return;
-        pass_event(h, &event);
-    }
-}
-
 static void on_event(void *owner, void *item, uint32_t events)
 {
     struct hub *h = owner;
+    const int *fds = item;
     struct mcp_event event;
 
-    (void)item;
     (void)events;
-    pass_events_of_workers(h);
     for (int i = 0; i < BATCH; i++) {
-        json_auto_t *object = events_receive(h->events_fds[HUB_EVENTS_OF_ALL], &event);
+        json_auto_t *object = events_next(fds, &event);
         if (!object)
             return;
-        pass_events_of_workers(h);
-        pass_event(h, &event);
+        for (EACH_STREAM(h, s))
+            send_event(h, s, &event);
     }
 }
 
@@ -477,8 +456,8 @@ static int hub_open(struct hub *h, struct err *e)
          loop_add(&h->loop, &h->inotify_watch, h->inotify_fd, EPOLLIN, on_inotify, NULL, e) < 0))
         return -1;
     for (size_t i = 0; i < HUB_EVENTS; i++)
-        if (loop_add(&h->loop, &h->events_watches[i], h->events_fds[i], EPOLLIN, on_event, NULL,
-                     e) < 0)
+        if (loop_add(&h->loop, &h->events_watches[i], h->events_fds[i], EPOLLIN, on_event,
+                     h->events_fds, e) < 0)
             return -1;
     return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
 }

@@ -1,7 +1,8 @@
 /*
- * Which basic blocks of a program are executed: gcc calls this at each (-fsanitize-coverage=trace-pc).
- * The program's map is a file in REACHED_FOLDER, with the program's path for a name, % for /; there the
- * byte of each address that the program came by becomes 1. It stays when a process is killed.
+ * Which basic blocks of a program are executed: gcc calls this at each
+ * (-fsanitize-coverage=trace-pc). The program's map is a file in REACHED_FOLDER, with the program's
+ * path for a name, % for /; there the byte of each address that the program came by becomes 1. It
+ * stays when a process is killed.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -31,8 +32,9 @@ __attribute__((constructor)) static void find_map(void)
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return;
-    void *found = fstat(fd, &st) < 0 ? MAP_FAILED
-                                     : mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *found = fstat(fd, &st) < 0
+                      ? MAP_FAILED
+                      : mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (found != MAP_FAILED) {
         map_size = (size_t)st.st_size;
         map = found;

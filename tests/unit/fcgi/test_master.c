@@ -343,6 +343,61 @@ static void a_reload_moves_a_socket(void **state)
     assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
 }
 
+/* Those of programs before, which end when their calls have: none has such a pid. */
+static void a_reload_is_refused_while_too_many_generations_answer(void **state)
+{
+    struct world *w = *state;
+    AUTO_BUF struct buf words = BUF_INIT(4096);
+    struct deadline until = deadline_in_ms(START_MS);
+    int ends[2];
+
+    for (int i = 0; i < 40; i++)
+        buf_addf(&words, "old=%d ", INT32_MAX);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    setenv("SANDCGI_HANDOVER", buf_str(&words), 1);
+    start(w, ends[1]);
+    unsetenv("SANDCGI_HANDOVER");
+    close(ends[1]);
+    pid_t master = only_master(w);
+    kill(w->pid, SIGHUP);
+    wait_for_text(ends[0], "settings not reloaded: 32 earlier generations still answer calls");
+    assert_int_equal(only_master(w), master);
+    close(ends[0]);
+    kill(w->pid, SIGTERM);
+    while (children_of(w->pid).n > 0 && !deadline_passed(until))
+        poll(NULL, 0, 10);
+    assert_int_equal(wait_for_exit(w, 0), -1); /* it waits for those of before */
+}
+
+static char state_of(pid_t pid)
+{
+    AUTO_FREE char *path = mem_printf("/proc/%d/stat", (int)pid);
+    AUTO_BUF struct buf stat = BUF_INIT(4096);
+    struct err e;
+
+    assert_works(fdio_read_file(path, &stat, &e), e);
+    return strrchr(buf_str(&stat), ')')[2];
+}
+
+/* One that turns round and round is running or waits for a processor at nearly each look. */
+static void a_master_with_nothing_to_do_sleeps(void **state)
+{
+    struct world *w = *state;
+    AUTO_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct deadline until = deadline_in_ms(START_MS);
+    int asleep = 0;
+
+    start(w, null);
+    pid_t master = only_master(w);
+    while (asleep < 20) {
+        asleep = state_of(master) == 'S' ? asleep + 1 : 0;
+        assert_false(deadline_passed(until));
+        poll(NULL, 0, 1);
+    }
+    kill(w->pid, SIGTERM);
+    assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
+}
+
 /* ---- the end ---- */
 
 static bool is_refused(const struct world *w)
@@ -386,6 +441,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(another_program_takes_over, setup, teardown),
     cmocka_unit_test_setup_teardown(a_program_that_cannot_run_changes_nothing, setup, teardown),
     cmocka_unit_test_setup_teardown(a_reload_moves_a_socket, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_reload_is_refused_while_too_many_generations_answer, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_master_with_nothing_to_do_sleeps, setup, teardown),
     cmocka_unit_test_setup_teardown(an_end_serves_the_queue_and_refuses_what_follows, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(a_log_without_a_reader_ends_no_process, setup, teardown),

@@ -344,8 +344,10 @@ static int container_control(struct engine *engine, uint32_t id, const char *dat
         answer_cell(b, id, 0);
     } else if (strncmp(code, "exit ", 5) == 0) {
         answer_cell(b, id, code[5] - '0');
-    } else if (strcmp(code, "babble") == 0) {
+    } else if (strncmp(code, "babble", 6) == 0) {
         char nonsense[5000];
+        if (code[6]) /* "babble on": when the cell has ended */
+            answer_cell(b, id, 0);
         memset(nonsense, 0xff, sizeof nonsense);
         say(b, ENGINE_EVENT_CONTROL, id, nonsense, sizeof nonsense, NULL);
     } else if (strcmp(code, "fade") == 0) {

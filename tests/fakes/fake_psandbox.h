@@ -4,7 +4,7 @@
  * this machine, in the sandbox's directory; its interpreter knows these cells: print TEXT   print a
  * line            exit N   ends with that code die          the interpreter ends    hang nothing,
  * until it is killed fade         done, and then the interpreter ends babble       nonsense on the
- * control channel, and no end
+ * control channel, and no end       babble on    done, and then the same
  */
 #pragma once
 

@@ -1077,6 +1077,8 @@ static void nonsense_on_the_control_channel_ends_the_interpreter(void **state)
     json_decref(result_of(TAKE_FD(w->creator)));
     expect_cell(cell(w, "babble"), "killed", false, true);
     expect_cell(cell(w, "print new"), "ok", true, false);
+    expect_cell(cell(w, "babble on"), "ok", false, false);
+    expect_cell(cell(w, "print newer"), "ok", true, true);
     close_psandbox(w);
 }
 

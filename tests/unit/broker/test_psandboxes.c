@@ -10,6 +10,10 @@
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/sandbox/sandbox.h"
+#include "common/sandbox/stand_in.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
 
 #define IMAGES "debian,tools/*"
 
@@ -509,6 +513,74 @@ static void one_of_a_conversation_keeps_its_files(void **state)
     bw_close(w);
 }
 
+/* ---- of a conversation whose home is away ---- */
+
+/* A port of this machine at which nothing listens yet. */
+static int take_port(char home[32])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    snprintf(home, 32, "127.0.0.1:%d", ntohs(at.sin_port));
+    return fd;
+}
+
+static void wait_for_notes(int notes, int wanted)
+{
+    struct deadline end = deadline_in_ms(20000);
+
+    for (;; poll(NULL, 0, 10)) {
+        AUTO_DIR DIR *dir = fdopendir(openat(notes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        int n = -2; /* the dots */
+        while (readdir(dir))
+            n++;
+        if (n == wanted)
+            return;
+        if (deadline_passed(end))
+            fail_msg("there are %d notes, not %d", n, wanted);
+    }
+}
+
+static void one_keeps_its_files_when_the_home_of_its_conversation_is_back(void **state)
+{
+    struct broker_world *w = *state;
+    struct sandbox sb = SANDBOX_INIT;
+    char home[32], inside[SANDBOX_ID_MAX + 1], empty[SANDBOX_ID_MAX + 1];
+    struct broker_psandbox_request want = in_bash;
+    AUTO_FD int port = take_port(home);
+    struct sandbox_root root;
+    struct err e = ERR_INIT;
+
+    w->config.is_node = true;
+    assert_works(sandbox_root_open(&root, w->root, "", w->config.file_secret, "", geteuid(),
+                                   getegid(), 0, &e),
+                 e);
+    assert_int_equal(mkdirat(root.fd, SESSIONS_DIR, 0700), 0);
+    AUTO_FD int sessions = openat(root.fd, SESSIONS_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(sessions, STAND_IN_DIR, 0700), 0);
+    AUTO_FD int notes = openat(sessions, STAND_IN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_works(stand_in_open(sessions, "ann", "one", home, inside, &e), e);
+    assert_works(stand_in_open(sessions, "ann", "two", home, empty, &e), e);
+    assert_works(sandbox_open(&root, "ann", inside, &sb, &e), e);
+    sandbox_close(&sb); /* it is not in use */
+    sandbox_root_close(&root);
+    bw_start_broker(w);
+    want.conversation = inside;
+    json_auto_t *row = broker_create_psandbox(bw_client(w, "ann"), &want, &e);
+    assert_int_equal(listen(port, 8), 0);
+    wait_for_notes(notes, 1); /* of the second there is nothing */
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), inside, &e));
+    assert_int_equal(e.kind, ERR_BUSY);
+    close_psandbox(w, "ann", json_get_string(row, "sandboxId"));
+    wait_for_notes(notes, 0);
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), inside, &e));
+    assert_int_equal(e.kind, ERR_NOT_FOUND);
+    bw_close(w);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 static const struct CMUnitTest tests[] = {
@@ -524,6 +596,7 @@ static const struct CMUnitTest tests[] = {
     TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
     TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
     TEST(one_of_a_conversation_keeps_its_files),
+    TEST(one_keeps_its_files_when_the_home_of_its_conversation_is_back),
     TEST(a_broker_that_is_relieved_ends_although_one_lives_on),
 };
 UNIT_TESTS(tests)

@@ -45,7 +45,7 @@ class Tests:
         return self.units + self.runners + self.nginx + self.modules
 
     def for_fault(self, fault):
-        """Those that could see it, in the order of their steps; of the same step those of the folder, then the fastest."""
+        """Those that could see it, in the order of their steps; of a step the nearest first."""
         top = fault.path.split("/")[0]
         if top == "nginx":
             return self.reach.fastest(self.nginx) + self.reach.fastest(self.modules)
@@ -53,18 +53,16 @@ class Tests:
             return self.reach.fastest(self.of_runners(fault.path))
         if not fault.path.endswith(".c"):
             return []
-        own = os.path.basename(os.path.dirname(fault.path)) + "/"
         tests = self.reach.tests_for(fault.path, fault.number, objects_of(self.scratch.build, fault.path), self.units + self.modules)
-        return sorted(tests, key=lambda test: (ORDER.index(test.step), not test.name.startswith(own)))
+        return sorted(tests, key=lambda test: ORDER.index(test.step))
 
     def of_program(self, program):
         """The tests of a folder's program, a file each."""
+        folder = os.path.dirname(program)
         listed = self.scratch.run([f"./{program}", "--list"], 60).text.splitlines()
+        programs = [program, *(["sandcgi"] if any("builddir" in read(path) for path in glob.glob(f"{self.scratch.tree}/{folder}/*.[ch]")) else [])]
         for name in dict.fromkeys(line.split()[0] for line in listed if "/" in line.split()[0]):
-            source = f"{os.path.dirname(program)}/{name.split('/')[1]}.c"
-            path = f"{self.scratch.tree}/{source}"
-            programs = [program, *(["sandcgi"] if os.path.exists(path) and "builddir" in read(path) else [])]
-            yield Test(name, FUZZ if program.startswith("tests/fuzz/") else UNIT, [f"./{program}", f"{name} "], programs, source, programs)
+            yield Test(name, FUZZ if folder == "tests/fuzz" else UNIT, [f"./{program}", f"{name} "], programs, f"{folder}/{name.split('/')[1]}.c", programs)
 
     def script(self, path, *targets):
         return Test(path, SCRIPTS, [f"{self.scratch.tree}/{path}"], targets, path)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 from scratch import read, tree_files, TOP, FOLDERS
 
@@ -39,14 +40,12 @@ def relative(path):
     return os.path.normpath("build/" + path.rpartition("/build/")[2])
 
 
-def is_inside_a_function(text, number):
-    """By the brace in the first column that is nearest above."""
-    for line in reversed(text.split("\n")[:number]):
-        if line.startswith("{"):
-            return True
-        if line.startswith("}"):
-            return False
-    return False
+def function_of(text, number):
+    """(first, last) line of the body that the line is in, by the braces in the first column; None: it is in none."""
+    lines = text.split("\n")
+    first = next((n for n in range(number, 0, -1) if lines[n - 1][:1] in ("{", "}")), 0)
+    last = next((n for n in range(number, len(lines) + 1) if lines[n - 1].startswith("}")), 0)
+    return (first, last) if first and last and lines[first - 1].startswith("{") else None
 
 
 class Reach:
@@ -139,12 +138,14 @@ class Reach:
         return sorted((test for test in tests if self.seconds(test) is not None), key=self.seconds)
 
     def tests_for(self, path, number, objects, tests):
-        """Those that execute the line, the fastest first; what is no part of a function is taken for the whole file."""
-        blocks = sorted({line for obj in objects for at, line in blocks_of(obj) if relative(at) == path})
-        at = bisect.bisect_right(blocks, number) - 1
-        inside = at >= 0 and is_inside_a_function(read(f"{self.scratch.tree}/{path}"), number)
+        """Those that execute the line's block, the fastest first, then others of its function, since a compiler moves things; what is
+        no part of a function is taken for the whole file."""
+        body = function_of(read(f"{self.scratch.tree}/{path}"), number)
+        first, last = body or (0, sys.maxsize)
+        blocks = sorted({line for obj in objects for at, line in blocks_of(obj) if relative(at) == path and first <= line <= last})
+        block = blocks[max(0, bisect.bisect_right(blocks, number) - 1)] if blocks else None
 
-        def executes(test):
-            lines = self.known[test.name]["lines"].get(path, [])
-            return blocks[at] in lines if inside else lines
-        return self.fastest(test for test in tests if executes(test))
+        def lines(test):
+            return self.known.get(test.name, {}).get("lines", {}).get(path, [])
+        near = self.fastest(test for test in tests if block in lines(test)) if body else []
+        return near + [test for test in self.fastest(tests) if test not in near and any(first <= line <= last for line in lines(test))]

@@ -77,10 +77,11 @@ static void a_name_lasts_as_long_as_the_absence(void **state)
 {
     struct world *w = *state;
     char home[32], first[SANDBOX_ID_MAX + 1], again[SANDBOX_ID_MAX + 1];
-    int fd;
+    int fd, before;
 
     listen_somewhere(home, &fd);
     close(fd);
+    before = unit_count_fds();
     stand_in(w, "a", home, first);
     assert_int_equal(stand_ins_look(w->dir, remove_files, w), 1);
     assert_int_equal(w->removals, 0);
@@ -88,6 +89,7 @@ static void a_name_lasts_as_long_as_the_absence(void **state)
     assert_string_equal(first, again);
     stand_in(w, "b", home, again);
     assert_string_not_equal(first, again);
+    assert_int_equal(unit_count_fds(), before);
 }
 
 static void a_home_that_is_back_ends_it(void **state)

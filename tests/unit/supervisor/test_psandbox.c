@@ -10,6 +10,7 @@
 #include "common/records/psandbox_record.h"
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
+#include "common/supervisor/request.h"
 #include "common/supervisor/supervisor.h"
 #include "tests/fakes/fake_psandbox.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
@@ -1082,6 +1083,20 @@ static void nonsense_on_the_control_channel_ends_the_interpreter(void **state)
     close_psandbox(w);
 }
 
+static void a_default_variable_gives_way_to_the_callers(void **state)
+{
+    const char *items[4] = {"A=HOME=/b", "HOME=/a"};
+    struct request_env env = {.items = items, .n = 2};
+
+    (void)state;
+    request_env_add_default(&env, "HOME=/tmp");
+    assert_int_equal(env.n, 2);
+    request_env_add_default(&env, "HOM=/tmp");
+    request_env_add_default(&env, "HOME_=/tmp");
+    assert_int_equal(env.n, 4);
+    assert_string_equal(items[2], "HOM=/tmp");
+}
+
 static void a_session_takes_only_code(void **state)
 {
     struct world *w = *state;
@@ -1171,6 +1186,7 @@ static const struct CMUnitTest tests[] = {
     TEST(one_that_ended_with_an_unanswered_call_is_told_with_the_next),
     TEST(a_session_of_before_is_missed_unless_its_owner_closed_it),
     TEST(nonsense_on_the_control_channel_ends_the_interpreter),
+    cmocka_unit_test(a_default_variable_gives_way_to_the_callers),
     TEST(a_session_takes_only_code),
     TEST(records_are_listed_and_forgotten),
     TEST(ids_are_ours_or_nothing),

@@ -56,9 +56,8 @@ struct result {
 };
 
 /* Starts spec1 on a fake engine, and finishes. */
-static struct result start(const struct fake_reply *table, struct caller *a, int deadline_ms)
+static struct result start_on(struct fake_engine *f, struct caller *a, int deadline_ms)
 {
-    struct fake_engine *f = fake_engine_start(table);
     struct engine_attend attend = {.fd = a ? a->pipe[0] : -1, .tick = hear, .ctx = a};
     struct result r = {0};
     struct engine *engine = fake_engine_connect(f);
@@ -72,6 +71,11 @@ static struct result start(const struct fake_reply *table, struct caller *a, int
     snprintf(r.log, sizeof r.log, "%s", fake_engine_log(f));
     fake_engine_stop(f);
     return r;
+}
+
+static struct result start(const struct fake_reply *table, struct caller *a, int deadline_ms)
+{
+    return start_on(fake_engine_start(table), a, deadline_ms);
 }
 
 #define ATTACHED                                                                                   \
@@ -174,13 +178,14 @@ static void a_hang_up_is_heard_too(void **state)
     close(a.pipe[0]);
 }
 
-/* Says its word after ms, from a process of its own. */
-static struct caller asker_after(int ms)
+/* Says its word when the engine has been asked for that, from a process of its own. */
+static struct caller asker_at(const struct fake_engine *f, const char *call)
 {
     struct caller a = caller("", 1);
 
     if (fork() == 0) {
-        usleep((useconds_t)ms * 1000);
+        while (!strstr(fake_engine_log(f), call))
+            usleep(1000);
         _exit(write(a.pipe[1], "x", 1) != 1);
     }
     return a;
@@ -202,13 +207,13 @@ static void cancelled_at_any_call_nothing_is_left(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct fake_reply table[] = {PING, CREATED, ATTACHED, STARTED, REMOVED, END};
-        struct caller a = asker_after(
-            700); /* a busy machine takes some hundred ms for the calls before */
         struct result r;
 
         for (size_t row = 0; table[row].match; row++)
             table[row].delay_ms = strcmp(table[row].match, cases[i].slow) == 0 ? 5000 : 0;
-        r = start(table, &a, 20000);
+        struct fake_engine *f = fake_engine_start(table);
+        struct caller a = asker_at(f, cases[i].slow);
+        r = start_on(f, &a, 20000);
         assert_int_equal(r.returned, -1);
         assert_int_equal(r.e.kind, ERR_CANCELLED);
         assert_string_equal(r.log, cases[i].log);
@@ -224,13 +229,13 @@ static void a_start_over_its_deadline_is_given_up(void **state)
         {.match = "POST /v1.41/containers/create",
          .status = 201,
          .body = "{\"Id\":\"" ID "\"}",
-         .delay_ms = 400},
+         .delay_ms = 2000},
         ATTACHED,
         STARTED,
         REMOVED,
         END,
     };
-    struct result r = start(table, NULL, 200);
+    struct result r = start(table, NULL, 1000); /* a busy machine needs a part of it to get there */
 
     (void)state;
     assert_int_equal(r.returned, -1);

@@ -45,10 +45,10 @@ def _():
 
 
 def _settle(stream):
-    """A server that has just begun tells what it learns of its engine."""
+    """A server that has just begun tells what it learns of its engine, 2.2 s later."""
     for _ in range(5):
         try:
-            stream.is_silent(1.5)
+            stream.is_silent(3)
             return
         except Failed:
             pass

@@ -278,6 +278,19 @@ static void do_sleep(struct container *b, const char *text)
     go_on_at(b, deadline_in_ms(number(text)));
 }
 
+/* Is the next line until it may go on. */
+static void do_await(struct container *b, const char *text)
+{
+    if (fake_container->goes > 0) {
+        fake_container->goes--;
+        return;
+    }
+    if (b->rest)
+        b->rest[-1] = '\n';
+    b->rest = b->code + (text - b->code) - strlen("await");
+    go_on_at(b, deadline_in_ms(5));
+}
+
 static void do_file(struct container *b, const char *name)
 {
     AUTO_FD int fd = openat(b->data_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -301,9 +314,9 @@ static void do_load(struct container *b, const char *text)
 static const struct {
     const char *name;
     void (*act)(struct container *b, const char *rest);
-} words[] = {{"out ", do_out},     {"err ", do_err},     {"raw ", do_raw},
-             {"bytes ", do_bytes}, {"flood ", do_flood}, {"sleep ", do_sleep},
-             {"file ", do_file},   {"stdin", do_stdin},  {"load", do_load}};
+} words[] = {{"out ", do_out},     {"err ", do_err},     {"raw ", do_raw},   {"bytes ", do_bytes},
+             {"flood ", do_flood}, {"sleep ", do_sleep}, {"file ", do_file}, {"stdin", do_stdin},
+             {"load", do_load},    {"await", do_await}};
 
 static void act(struct container *b, const char *line)
 {

@@ -5,6 +5,7 @@
  * print without its end bytes HEX            print bytes         flood N    print N KiB of lines
  *   sleep MS   exit N    file NAME           stdin      print what came in
  *   load                 libraries that it needs are loaded, and it is held
+ *   await                go on when the test has counted goes up
  *   load forever         that does not end
  */
 #pragma once
@@ -29,6 +30,7 @@ struct fake_container {
     uint64_t cpu_milli; /* the limit of the container that was started last */
     uint64_t load_cpu_milli,
         run_cpu_milli; /* what it was at the last load, when the last run began */
+    int goes;          /* so many programs go on that await it */
     int starts, alive, preloads, runs, wipes;
     char data_path[512]; /* of the last start */
     char load[64];       /* of the last run */

@@ -465,9 +465,10 @@ static void cancel_run_ends_it_for_everybody(void **state)
 static void a_caller_that_leaves_finds_the_result_later(void **state)
 {
     WORLD(w);
-    int client = world_cold(&w, "sleep 300\nout done", NULL);
+    int client = world_cold(&w, "await\nout done", NULL);
     world_expect_is(&w, "running", NULL);
     close(client);
+    fake_container->goes++;
     world_expect_end(&w, WORLD_LONG);
     json_auto_t *result = world_record(&w);
     world_expect_text(result, "status", "ok");
@@ -478,8 +479,7 @@ static void a_caller_that_leaves_finds_the_result_later(void **state)
 static void who_waits_long_enough_is_answered_before_the_end(void **state)
 {
     WORLD(w);
-    int client = world_cold(&w, "out first\nsleep 600\nout last",
-                            json_pack("{s:i}", "waitMs", 200));
+    int client = world_cold(&w, "out first\nawait\nout last", json_pack("{s:i}", "waitMs", 200));
     json_auto_t *early = world_result(client, "running");
     world_expect_text(early, "stdout", "first\n");
     assert_int_equal(json_get_integer(early, "nextByte", -1), 6);
@@ -489,6 +489,7 @@ static void who_waits_long_enough_is_answered_before_the_end(void **state)
 
     int poll = world_hand(&w, "get_run",
                           json_pack("{s:i, s:i}", "waitMs", WORLD_LONG, "sinceByte", 6));
+    fake_container->goes++;
     json_auto_t *late = world_result(poll, "ok");
     world_expect_text(late, "newOutput", "last\n");
     world_expect_text(late, "stdout", "first\nlast\n");
@@ -502,8 +503,9 @@ static void what_it_waited_in_the_queue_counts_as_waiting(void **state)
 {
     WORLD(w);
     w.start.call.queue_ms = 60000;
-    int client = world_cold(&w, "sleep 200", json_pack("{s:i}", "waitMs", 30000));
+    int client = world_cold(&w, "await", json_pack("{s:i}", "waitMs", 30000));
     json_decref(world_result(client, "running"));
+    fake_container->goes++;
     world_expect_end(&w, WORLD_LONG);
 }
 
@@ -829,11 +831,12 @@ static void a_second_run_is_kept_by_its_own_id(void **state)
     WORLD(w);
     serve_first(&w, "out one");
     world_expect_is(&w, "waiting", "started");
-    int client = world_claim(&w, "sleep 300\nout two", json_pack("{s:i}", "waitMs", 50));
+    int client = world_claim(&w, "await\nout two", json_pack("{s:i}", "waitMs", 50));
     json_decref(world_result(client, "running"));
     assert_true(run_lock_reap(w.f->root.fd, SECOND_ID)); /* it is held */
     world_expect_is(&w, "running", NULL);
     int poll = world_hand(&w, "get_run", json_pack("{s:i}", "waitMs", WORLD_LONG));
+    fake_container->goes++;
     json_auto_t *late = world_result(poll, "ok");
     world_expect_text(late, "runId", SECOND_ID);
     expect_ended(&w, true);

@@ -1,11 +1,11 @@
 # The images that docker-compose.yml uses: the server, its web server, and what builds the images of runners; and the edge of a cluster.
 # The page at /. A tarball has it made; otherwise npm's registry is asked.
-FROM node:22-bookworm-slim AS page
+FROM node:22-trixie-slim AS page
 WORKDIR /src
 COPY nginx nginx
 RUN bash -c 'project=/src && . nginx/setup/page.sh && make_page /page'
 
-FROM debian:bookworm-slim AS build
+FROM debian:trixie-slim AS build
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends autoconf automake gcc libc6-dev make pkg-config \
       libarchive-dev libargon2-dev libcjose-dev libcurl4-openssl-dev libfcgi-dev libjansson-dev libseccomp-dev libssl-dev >/dev/null \
@@ -17,7 +17,7 @@ RUN autoreconf -fi && cd build \
  && ../configure --prefix=/usr --sysconfdir=/etc --libexecdir=/usr/libexec \
  && make -j"$(nproc)" && make install-strip DESTDIR=/installed
 
-FROM debian:bookworm-slim AS nginx
+FROM debian:trixie-slim AS nginx
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends nginx-light >/dev/null \
  && rm -rf /var/lib/apt/lists/*
@@ -29,10 +29,10 @@ ENTRYPOINT ["nginx", "-c", "/etc/sandcgi/nginx/container.conf", "-g", "daemon of
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
     CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
 
-FROM debian:bookworm-slim AS sandcgi
+FROM debian:trixie-slim AS sandcgi
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends ca-certificates \
-      libarchive13 libargon2-1 libcjose0 libcurl4 libfcgi0ldbl libjansson4 libseccomp2 libssl3 >/dev/null \
+      libarchive13t64 libargon2-1 libcjose0 libcurl4t64 libfcgi0t64 libjansson4 libseccomp2 libssl3t64 >/dev/null \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sandcgi
 COPY --from=build /installed /
@@ -56,7 +56,7 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
 # With a client of the engine.
 FROM sandcgi AS runners
 RUN apt-get update -qq \
- && apt-get install -y -qq --no-install-recommends docker.io >/dev/null \
+ && apt-get install -y -qq --no-install-recommends docker-cli >/dev/null \
  && rm -rf /var/lib/apt/lists/*
 ENTRYPOINT ["/usr/libexec/sandcgi/runners/build.sh"]
 HEALTHCHECK NONE

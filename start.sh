@@ -16,7 +16,7 @@ usage: ./start.sh [--foreground | --stop | --status | --help]
 
 Without an option: installs what is missing (apt; sudo if you are not root), builds, finds or installs a container engine,
 makes the runner images, a .env with random secrets and a certificate, starts nginx and sandcgi on loopback, and runs a
-first program. On a new machine the server answers as soon as it can run bash; Python, the other images and the page follow.
+first program. On a new machine the server answers as soon as it can run bash; Python, the rest of the image and the page follow.
 Called again it changes only what is out of date.
 
   --foreground   the same in the foreground: shows the logs; Ctrl-C stops everything
@@ -68,7 +68,7 @@ bring_up_by_and_by()
     bring_up_services || true
     wait_for_answers
     run_first_program bash
-    say "  the server answers at $(front_url)/mcp; the other images and the page follow"
+    say "  the server answers at $(front_url)/mcp; Python, the rest and the page follow"
     answers_with=bash
     begin_page
     ensure_images python

@@ -4,11 +4,11 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
-# Of the languages; "make install" puts the place of the installed ones here.
+# Of the runners; "make install" puts the place of the installed ones here.
 folders=$here
 readonly folders
-readonly base=debian:bookworm-slim
-readonly suite=bookworm
+readonly base=debian:trixie-slim
+readonly suite=trixie
 # How long a registry may take to answer at all, and then to deliver.
 readonly answer_s=15 deliver_s=900
 readonly prove_s=300
@@ -18,7 +18,8 @@ only_fingerprint=no
 entry=${SANDCGI_ENTRY:-}
 warm=$here/warm/warm.so
 readonly nss=$here/nss/libnss_sandbox.so.2
-languages=()
+runners=()
+until=
 engine=()
 build_args=()
 # Of the proof's container: an account as runs have it.
@@ -29,13 +30,14 @@ started=0
 
 usage() {
     cat <<USAGE
-usage: runners/build.sh [--force | --fingerprint] [--entry FILE] [LANGUAGE…]
+usage: runners/build.sh [--force | --fingerprint] [--entry FILE] [RUNNER | LAYER]…
 
-Builds sandcgi-runner-LANGUAGE:latest for each language (default: all that have a Dockerfile).
-Images that are up to date are skipped.
+Builds sandcgi-runner-RUNNER:latest for each folder with a Dockerfile (default: all).
+Images that are up to date are skipped. A runner that is made in layers (workbench: bash, python, rest) is tagged after each,
+unless an image with more languages is there; with the name of a layer it is built up to that.
 
   --force       build again, without the engine's cache
-  --fingerprint build nothing: print each language with the label sandbox.build that its image gets
+  --fingerprint build nothing: print each runner with the label sandbox.build that its image gets
   --entry FILE  the static entry program (default: runners/common/entry, compiled when missing or old)
 
 Ends with 3 when the base image cannot be pulled and mmdebstrap, which makes it, is not installed.
@@ -84,18 +86,31 @@ parse_arguments() {
             ;;
         -*) fail "unknown option $1; see runners/build.sh --help" ;;
         *)
-            [[ -f $folders/$1/Dockerfile ]] || fail "no runner '$1': there is no $folders/$1/Dockerfile"
-            languages+=("$1")
+            take_name "$1"
             ;;
         esac
         shift
     done
-    if ((${#languages[@]} == 0)); then
+    if ((${#runners[@]} == 0)); then
         local file
         for file in "$folders"/*/Dockerfile; do
-            languages+=("$(basename "$(dirname "$file")")")
+            runners+=("$(basename "$(dirname "$file")")")
         done
     fi
+}
+
+# A runner, or a layer of one.
+take_name() {
+    local file
+    if [[ -f $folders/$1/Dockerfile ]]; then
+        runners+=("$1")
+        return
+    fi
+    for file in "$folders"/*/layers/?-"$1"; do
+        [[ -f $file ]] || fail "no runner '$1': there is no $folders/$1/Dockerfile"
+        runners+=("$(basename "${file%/layers/*}")")
+        until=$1
+    done
 }
 
 # use_podman COMMAND…: does it answer? Without root it has few ids; runs have that of its account. A network of their own would
@@ -154,9 +169,10 @@ pull_base() {
     wait "$pid" 2>/dev/null
 }
 
-# Without waiting for the disk after each file, as in Debian's own image.
+# Without documentation and translations, and without waiting for the disk after each file, as Debian's own image.
 make_base() {
-    mmdebstrap --variant=apt --components=main --dpkgopt=force-unsafe-io "$suite" "$work/base.tar" >>"$log" 2>&1 ||
+    mmdebstrap --variant=apt --components=main --dpkgopt=force-unsafe-io \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$work/base.tar" >>"$log" 2>&1 ||
         fail_logged "$base cannot be pulled, and mmdebstrap could not make it: check the network and the disk"
     "${engine[@]}" import "$work/base.tar" "$base" >>"$log" 2>&1 || fail_logged "the engine does not take $base"
     rm -f "$work/base.tar"
@@ -245,40 +261,67 @@ collect_build_args() {
     fi
 }
 
-# The name of an image before its proof: not on any allow-list, and this process's own, so that two builds do not mix.
+# The name of an image before its proof, or of a layer: not on any allow-list, and this process's own, so that two builds do not mix.
 unproved() {
     printf 'sandcgi-build-%s:%s' "$1" "$$"
 }
 
-build_unproved() {
-    local language=$1 context=$work/$1
+# The layers of a runner, in their order.
+layers_of() {
+    local file
+    for file in "$folders/$1"/layers/?-*; do
+        [[ -f $file ]] && basename "$file" | cut -c 3-
+    done
+}
+
+prepare_context() {
+    local context=$work/$1
     mkdir "$context"
-    cp -r "$folders/$language/." "$context/"
+    cp -r "$folders/$1/." "$context/"
     install -m 0755 "$entry" "$context/entry"
     install -m 0644 "$warm" "$nss" "$context/"
     copy_trust "$context/ca.pem"
-    step "$language: build"
-    "${engine[@]}" build "${build_args[@]}" -t "$(unproved "$language")" "$context" >>"$log" 2>&1 </dev/null ||
-        fail_logged "the image for $language does not build: check the network and the disk, then try again"
+}
+
+# build_unproved RUNNER [LAYER]
+build_unproved() {
+    local name=$1 layer=${2:-}
+    step "${layer:-$name}: build"
+    "${engine[@]}" build "${build_args[@]}" ${layer:+--build-arg "BEFORE=$(unproved "$name-$layer")"} \
+        -t "$(unproved "$name")" "$work/$name" >>"$log" 2>&1 </dev/null ||
+        fail_logged "the image for ${layer:-$name} does not build: check the network and the disk, then try again"
     done_step
 }
 
-# Runs the image's own proof in the shape that runs have in production.
+# build_packages RUNNER LAYER BEFORE: what the engine makes of the layer's file, on the layer before.
+build_packages() {
+    local name=$1 layer=$2 before=$3
+    step "$layer: packages"
+    "${engine[@]}" build "${build_args[@]}" ${before:+--build-arg "BEFORE=$(unproved "$name-$before")"} \
+        -t "$(unproved "$name-$layer")" -f "$(echo "$work/$name"/layers/?-"$layer")" "$work/$name" >>"$log" 2>&1 </dev/null ||
+        fail_logged "the packages for $layer do not install: check the network and the disk, then try again"
+    done_step
+}
+
+# prove RUNNER LANGUAGE: runs the image's own proof in the shape that runs have in production.
 prove() {
-    local language=$1 status=0
+    local name=$1 language=$2 status=0 folder=/usr/local/lib/sandbox
+    [[ ! -d $folders/$name/$language ]] || folder+=/$language
     step "$language: prove"
     timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only "${account[@]}" \
         --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
-        --memory 256m --memory-swap 256m --cpus 0.5 --pids-limit 128 --log-driver none \
-        --entrypoint /usr/local/lib/sandbox/prove "$(unproved "$language")" \
-        >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
+        --memory 1g --memory-swap 1g --pids-limit 128 --log-driver none \
+        --entrypoint "$folder/prove" "$(unproved "$name")" >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
     cat "$work/proof" "$work/unproved" >>"$log"
     if ((status)) || ! grep -q '^version ' "$work/proof"; then
-        "${engine[@]}" rmi "$(unproved "$language")" >>"$log" 2>&1 || true
+        "${engine[@]}" rmi "$(unproved "$name")" >>"$log" 2>&1 || true
         fail_logged "the proof of $language failed (exit $status): its image is not offered"
     fi
     done_step
-    # Podman without root says this of limits on cgroup v1.
+}
+
+# Podman without root says this of limits on cgroup v1.
+tell_unproved() {
     sed -e '/^Resource limits are not supported/d' -e 's/^/      not advertised: /' "$work/unproved"
 }
 
@@ -295,20 +338,32 @@ drop_replaced() {
     done
 }
 
-stamp() {
-    local language=$1 build=$2 name=sandcgi-runner-$1:latest version libraries
+# labels_of LANGUAGE SUFFIX: what its proof has printed.
+labels_of() {
+    local version libraries
     version=$(sed -n 's/^version //p' "$work/proof" | head -n 1 | plain)
     libraries=$(sed -n '/^version /!{/^[^ =]*=[^ ]*$/p}' "$work/proof" | tr '\n' ' ' | plain)
+    printf 'LABEL sandbox.version%s="%s" sandbox.libraries%s="%s"\n' "$2" "$version" "$2" "${libraries% }"
+}
+
+# prove_and_stamp RUNNER BUILD
+prove_and_stamp() {
+    local name=$1 build=$2 languages language suffix=
+    languages=$(label_of "$(unproved "$name")" sandbox.language)
     rm -rf "$work/stamp"
     mkdir "$work/stamp"
-    cat >"$work/stamp/Dockerfile" <<DOCKERFILE
-FROM $(unproved "$language")
-LABEL sandbox.version="$version" sandbox.libraries="${libraries% }" sandbox.build="$build"
-DOCKERFILE
-    "${engine[@]}" build -t "$name" "$work/stamp" >>"$log" 2>&1 </dev/null ||
-        fail_logged "the image for $language cannot be stamped"
-    "${engine[@]}" rmi "$(unproved "$language")" >>"$log" 2>&1 || true
+    printf 'FROM %s\nLABEL sandbox.build="%s"\n' "$(unproved "$name")" "$build" >"$work/stamp/Dockerfile"
+    for language in $languages; do
+        prove "$name" "$language"
+        [[ $build == *-* ]] || tell_unproved
+        [[ $languages != *' '* ]] || suffix=.$language
+        labels_of "$language" "$suffix" >>"$work/stamp/Dockerfile"
+    done
+    "${engine[@]}" build -t "sandcgi-runner-$name:latest" "$work/stamp" >>"$log" 2>&1 </dev/null ||
+        fail_logged "the image for $name cannot be stamped"
+    "${engine[@]}" rmi "$(unproved "$name")" >>"$log" 2>&1 || true
     drop_replaced
+    copy_for_account "$name"
 }
 
 # Podman without root copies an image for the ids of its account at the first container: better now than in the first run.
@@ -320,22 +375,75 @@ copy_for_account() {
     done_step
 }
 
+# has_more RUNNER LAYER: is there an image, of now or earlier, with a language that this layer does not have?
+has_more() {
+    local language layer
+    layer=" $(label_of "$(unproved "$1-$2")" sandbox.language) "
+    for language in $(label_of "sandcgi-runner-$1:latest" sandbox.language); do
+        [[ $layer == *" $language "* ]] || return 0
+    done
+    return 1
+}
+
+# Each layer on the one before; what it runs is offered while the next one is made.
+build_in_layers() {
+    local name=$1 build=$2 layer before='' layers
+    mapfile -t layers < <(layers_of "$name")
+    for layer in "${layers[@]}"; do
+        build_packages "$name" "$layer" "$before"
+        before=$layer
+        if [[ $layer == "${layers[-1]}" ]]; then
+            build_unproved "$name" "$layer"
+            prove_and_stamp "$name" "$build"
+        elif [[ $(label_of "sandcgi-runner-$name:latest" sandbox.build) != "$build-$layer" ]] && ! has_more "$name" "$layer"; then
+            build_unproved "$name" "$layer"
+            prove_and_stamp "$name" "$build-$layer"
+        fi
+        [[ $layer != "$until" ]] || break
+    done
+}
+
+# The images keep what they are made of, without the names.
+forget_layers() {
+    local name layer
+    for name in "${runners[@]}"; do
+        for layer in $(layers_of "$name"); do
+            "${engine[@]}" rmi "$(unproved "$name-$layer")" >/dev/null 2>&1 || true
+        done
+    done
+}
+
+# is_built RUNNER BUILD: as far as is asked for, or farther.
+is_built() {
+    local name=$1 build=$2 label layer
+    label=$(label_of "sandcgi-runner-$name:latest" sandbox.build)
+    [[ $label != "$build" ]] || return 0
+    [[ $until ]] || return 1
+    for layer in $(layers_of "$name" | sed -n "/^$until\$/,\$p"); do
+        [[ $label != "$build-$layer" ]] || return 0
+    done
+    return 1
+}
+
 build_runner() {
-    local language=$1 build
-    build=$(fingerprint "$language")
-    if [[ $force == no && $(label_of "sandcgi-runner-$language:latest" sandbox.build) == "$build" ]]; then
-        printf '  %-44s up to date\n' "$language"
+    local name=$1 build
+    build=$(fingerprint "$name")
+    if [[ $force == no ]] && is_built "$name" "$build"; then
+        printf '  %-44s up to date\n' "$name"
         return
     fi
     ensure_base
-    build_unproved "$language"
-    prove "$language"
-    stamp "$language" "$build"
-    copy_for_account "$language"
+    prepare_context "$name"
+    if [[ $(layers_of "$name") ]]; then
+        build_in_layers "$name" "$build"
+    else
+        build_unproved "$name"
+        prove_and_stamp "$name" "$build"
+    fi
 }
 
 main() {
-    local language steps=1
+    local name steps=1
     parse_arguments "$@"
     [[ $only_fingerprint == no ]] || steps=2
     work=$(mktemp -d)
@@ -348,15 +456,16 @@ main() {
         ensure_shared "$nss"
     } >&"$steps"
     if [[ $only_fingerprint == yes ]]; then
-        for language in "${languages[@]}"; do
-            printf '%s %s\n' "$language" "$(fingerprint "$language")"
+        for name in "${runners[@]}"; do
+            printf '%s %s\n' "$name" "$(fingerprint "$name")"
         done
         return
     fi
     find_engine
     collect_build_args
-    for language in "${languages[@]}"; do
-        build_runner "$language"
+    trap 'forget_layers; rm -rf "$work"' EXIT
+    for name in "${runners[@]}"; do
+        build_runner "$name"
     done
 }
 

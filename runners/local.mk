@@ -34,34 +34,44 @@ $(shared_objects):
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
 	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/$(@D)/*.c
 
-# Installed: the folders of the languages to share; the builder to libexec, beside what of the images needs a compiler.
+# Installed: the folders of the runners to share; the builder to libexec, beside what of the images needs a compiler.
 nobase_dist_pkgdata_DATA += \
-	runners/bash/Dockerfile \
-	runners/bash/libraries \
-	runners/python/Dockerfile \
-	runners/python/figures.py \
-	runners/python/libraries \
-	runners/python/preload.py \
-	runners/python/session.py \
-	runners/python/sitecustomize.py \
-	runners/python/warm.py \
-	runners/typescript/Dockerfile \
-	runners/typescript/libraries \
-	runners/typescript/package-lock.json \
-	runners/typescript/package.json \
-	runners/typescript/session.mjs \
-	runners/typescript/warm.mjs
+	runners/workbench/Dockerfile \
+	runners/workbench/bash/libraries \
+	runners/workbench/languages/bash \
+	runners/workbench/languages/python \
+	runners/workbench/languages/typescript \
+	runners/workbench/layers/1-bash \
+	runners/workbench/layers/2-python \
+	runners/workbench/layers/3-rest \
+	runners/workbench/python/figures.py \
+	runners/workbench/python/fonts \
+	runners/workbench/python/fonts.py \
+	runners/workbench/python/letters.py \
+	runners/workbench/python/libraries \
+	runners/workbench/python/preload.py \
+	runners/workbench/python/session.py \
+	runners/workbench/python/sitecustomize.py \
+	runners/workbench/python/warm.py \
+	runners/workbench/rest/package-lock.json.xz \
+	runners/workbench/rest/package.json \
+	runners/workbench/rest/wheels.txt \
+	runners/workbench/typescript/libraries \
+	runners/workbench/typescript/session.mjs \
+	runners/workbench/typescript/warm.mjs
 nobase_dist_pkgdata_SCRIPTS += \
-	runners/bash/prove \
-	runners/python/install \
-	runners/python/pip.py \
-	runners/python/prepare \
-	runners/python/prove \
-	runners/typescript/install \
-	runners/typescript/node \
-	runners/typescript/npm \
-	runners/typescript/npx \
-	runners/typescript/prove
+	runners/workbench/bash/prove \
+	runners/workbench/prepare \
+	runners/workbench/python/install \
+	runners/workbench/python/pip.py \
+	runners/workbench/python/prepare \
+	runners/workbench/python/prove \
+	runners/workbench/typescript/install \
+	runners/workbench/typescript/node \
+	runners/workbench/typescript/npm \
+	runners/workbench/typescript/npx \
+	runners/workbench/typescript/prepare \
+	runners/workbench/typescript/prove
 nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
 INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 

@@ -26,8 +26,8 @@
     extern const char helper_##symbol[], helper_##symbol##_end[]
 
 EMBED(entry, "runners/common/entry");
-EMBED(python, HELPERS_SOURCES "/runners/python/session.py");
-EMBED(typescript, HELPERS_SOURCES "/runners/typescript/session.mjs");
+EMBED(python, HELPERS_SOURCES "/runners/workbench/python/session.py");
+EMBED(typescript, HELPERS_SOURCES "/runners/workbench/typescript/session.mjs");
 
 const struct helper_file helper_files[] = {
     {"entry", helper_entry, helper_entry_end},

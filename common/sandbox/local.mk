@@ -38,7 +38,7 @@ noinst_LIBRARIES += libhelpers.a
 libhelpers_a_SOURCES = common/sandbox/helpers.c common/sandbox/helpers.h
 libhelpers_a_CPPFLAGS = $(AM_CPPFLAGS) -DHELPERS_SOURCES='"$(srcdir)"'
 common/sandbox/libhelpers_a-helpers.$(OBJEXT): runners/common/entry$(EXEEXT) \
-	$(srcdir)/runners/python/session.py $(srcdir)/runners/typescript/session.mjs
+	$(srcdir)/runners/workbench/python/session.py $(srcdir)/runners/workbench/typescript/session.mjs
 
 if HAVE_CMOCKA
 TEST_TARGETS += tests/unit/sandbox/unit

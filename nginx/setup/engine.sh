@@ -228,7 +228,7 @@ have_installable()
     apt-cache show "$1" 2>/dev/null | grep -q "^Package: $1\$"
 }
 
-# build_images [LANGUAGE…]
+# build_images [LAYER]
 build_images()
 {
     # shellcheck disable=SC2094 # both append
@@ -253,7 +253,7 @@ end_image_builder()
     [[ -z ${builder_group:-} ]] || kill -TERM -- "-$builder_group" 2>/dev/null || true
 }
 
-# ensure_images [LANGUAGE…]: these, or all. The builder finds out whether the base image can be neither found nor pulled:
+# ensure_images [LAYER]: up to that one, or all. The builder finds out whether the base image can be neither found nor pulled:
 # mmdebstrap is needed only then.
 ensure_images()
 {
@@ -269,17 +269,21 @@ ensure_images()
     ((status == 0)) || die "the runner images could not be made: $(grep -o 'runners: .*' "$log_file" | tail -n 1 | cut -c10-); see $log_file"
 }
 
-# image_is_there LANGUAGE: its runner image, new or old.
+list_images()
+{
+    engine_get "$engine" /images/json -G --data-urlencode 'filters={"label":["sandbox.runner=true"],"dangling":["false"]}'
+}
+
+# image_is_there LANGUAGE: one that runs it, new or old.
 image_is_there()
 {
-    engine_get "$engine" "/images/sandcgi-runner-$1:latest/json" -o /dev/null
+    list_images | jq -e --arg language "$1" 'any(.[].Labels["sandbox.language"] // "" | split(" ")[]; . == $language)' >/dev/null 2>&1
 }
 
 # Prints the number of runner images; nothing if the engine does not answer.
 count_images()
 {
-    engine_get "$engine" /images/json -G \
-        --data-urlencode 'filters={"label":["sandbox.runner=true"],"dangling":["false"]}' | jq 'length' 2>/dev/null || true
+    list_images | jq 'length' 2>/dev/null || true
 }
 
 dockerd_pid()

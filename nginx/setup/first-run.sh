@@ -74,7 +74,7 @@ run_first_program()
     local language=$1 code='print(6 * 7)' answer began
     # shellcheck disable=SC2016 # the program expands it
     [[ $language != bash ]] || code='echo $((6 * 7))'
-    wait_until 30 offers "$language" || die "the server does not find the image sandcgi-runner-$language; see SANDBOX_IMAGES in $env_file, and $sandcgi_log"
+    wait_until 30 offers "$language" || die "the server does not find an image that runs $language; see SANDBOX_IMAGES in $env_file, and $sandcgi_log"
     began=$(now_ms)
     printf '  %-44s ' "first program ($language)"
     answer=$(call_json '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":

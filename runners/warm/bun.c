@@ -1,7 +1,8 @@
 /*
  * The template of Bun. Behind its start, before its first script, Bun is one thread that waits for
  * nothing, so that a fork of it goes on as it would have. What the kernel does not make anew for a
- * fork is made anew here; random numbers are left to the caller (runners/typescript/warm.mjs).
+ * fork is made anew here; random numbers are left to the caller
+ * (runners/workbench/typescript/warm.mjs).
  */
 #include "warm.h"
 

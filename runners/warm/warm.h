@@ -15,9 +15,9 @@
 /* template.c: blocks what programs can send to a template. */
 void template_block_signals(void) __attribute__((visibility("hidden")));
 
-/* bun.c, for runners/typescript/warm.mjs. Forks whenever the entry program asks for it. Returns in
- * a child, when its program has come: the length of the packet G, of size bytes at most. A process
- * that cannot be forked ends. */
+/* bun.c, for runners/workbench/typescript/warm.mjs. Forks whenever the entry program asks for it.
+ * Returns in a child, when its program has come: the length of the packet G, of size bytes at most.
+ * A process that cannot be forked ends. */
 int sandbox_child(char *packet, size_t size);
 /* A seed for random numbers, from the kernel. */
 uint32_t sandbox_seed(void);

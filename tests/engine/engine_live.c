@@ -1,7 +1,7 @@
 /*
  * The engine layer against a real engine (DOCKER_HOST, or the usual socket). Skipped (77) when none
- * answers or when there is no image sandcgi-runner-bash, from which a plain "code on stdin" image
- * is made here too. Arguments: words; only cases whose name contains one of them are run.
+ * answers or when there is no image sandcgi-runner-workbench, from which a plain "code on stdin"
+ * image is made here too. Arguments: words; only cases whose name contains one of them are run.
  */
 #include "config.h"
 
@@ -61,11 +61,12 @@ void live_input(struct live_run *l, const char *text)
     live_stream(l, 'I', text);
 }
 
-struct live_run live(const char *image, const char *code)
+struct live_run live(const char *what, const char *code)
 {
+    bool plain = strcmp(what, PLAIN) == 0;
     struct live_run l = {
-        .spec = {.image = image,
-                 .protocol = strcmp(image, PLAIN) != 0 ? 2 : 0,
+        .spec = {.image = plain ? PLAIN : IMAGE,
+                 .protocol = plain ? 0 : 3,
                  .data_path = data_path,
                  .user = "1000:1000",
                  .instance = instance,
@@ -76,7 +77,7 @@ struct live_run live(const char *image, const char *code)
                             .tmp_bytes = 16u << 20,
                             .nofile = 256,
                             .fsize_bytes = 64u << 20}},
-        .program = {.timeout_ms = 20000, .run = true},
+        .program = {.timeout_ms = 20000, .run = true, .language = plain ? NULL : what},
         .streams = BUF_INIT(4u << 20),
         .cancel_fd = -1,
         .text = {BUF_INIT(KEEP), BUF_INIT(KEEP)},
@@ -189,10 +190,10 @@ static int make_plain(struct docker_http *h)
     AUTO_BUF struct buf path = BUF_INIT(4096), reply = BUF_INIT(65536);
     struct err e = ERR_INIT;
     int status = docker_http_call(h, "POST", "/containers/create?name=engine-live-base",
-                                  "{\"Image\":\"" BASH "\"}", 30000, &reply, &e);
+                                  "{\"Image\":\"" IMAGE "\"}", 30000, &reply, &e);
 
     if (status != 201) {
-        printf("skipped engine: no %s on this engine (%s)\n", BASH,
+        printf("skipped engine: no %s on this engine (%s)\n", IMAGE,
                status < 0 ? e.text : "build it first");
         return 77;
     }

@@ -11,8 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define BASH   "sandcgi-runner-bash:latest"
-#define PYTHON "sandcgi-runner-python:latest"
+#define IMAGE  "sandcgi-runner-workbench:latest"
+#define BASH   "bash" /* languages of it */
+#define PYTHON "python"
 #define PLAIN  "engine-live-plain:test"
 #define KEEP   ((size_t)8 << 20)
 
@@ -58,7 +59,8 @@ struct live_case {
 
 extern const struct live_case run_cases[], waiting_cases[], psandbox_cases[];
 
-struct live_run live(const char *image, const char *code);
+/* In a language of IMAGE, or in the image PLAIN. */
+struct live_run live(const char *what, const char *code);
 /* Its standard input. */
 void live_input(struct live_run *l, const char *text);
 void live_clear(struct live_run *l);

@@ -285,8 +285,9 @@ static void a_plain_image_gets_its_environment(void)
 
 static void a_missing_image_is_named(void)
 {
-    struct live_run l = live("sandcgi-runner-nowhere:1", "x");
+    struct live_run l = live(BASH, "x");
 
+    l.spec.image = "sandcgi-runner-nowhere:1";
     go(&l);
     CHECK(l.returned == -1 && l.e.kind == ERR_NOT_FOUND);
     CHECK(strcmp(l.e.text, "the image sandcgi-runner-nowhere:1 is missing on the server") == 0);

@@ -4,7 +4,7 @@
 
 ENGINE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly ENGINE_TOP
-readonly ENGINE_BASE=debian:bookworm-slim
+readonly ENGINE_BASE=debian:trixie-slim
 
 readonly ENGINE_NAME=sandcgi-${SANDCGI_TEST_ENGINE_NAME:-tests} # at most 15 characters: it names the bridge, too
 readonly ENGINE_DATA=/var/lib/$ENGINE_NAME
@@ -246,9 +246,9 @@ engine_others() {
 
 # engine_borrow HOST FINGERPRINTS: copies from there what would be built otherwise.
 engine_borrow() {
-    local host=$1 language build image images=()
-    while read -r language build; do
-        image=sandcgi-runner-$language:latest
+    local host=$1 runner build image images=()
+    while read -r runner build; do
+        image=sandcgi-runner-$runner:latest
         if [[ $(engine_label "$DOCKER_HOST" "$image") != "$build" && $(engine_label "$host" "$image") == "$build" ]]; then
             images+=("$image")
         fi

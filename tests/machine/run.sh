@@ -8,7 +8,6 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly top
 readonly cache=${SANDCGI_TEST_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/sandcgi-tests}/machine
 readonly name=sandcgi-machine
-readonly languages='bash python typescript'
 readonly packages=systemd-sysv,dbus,udev,kmod,apparmor,docker.io,iptables,nftables,nginx-light,procps,adduser,python3,quota
 # shellcheck source=tests/lib/debian_root.sh
 source "$top/tests/lib/debian_root.sh"
@@ -69,10 +68,7 @@ package() {
 
 # The images, and that which they are built on, from the tests' engine to one that writes to the machine's disk.
 images() {
-    local socket=$work/engine/docker.sock pid language wanted=(debian:bookworm-slim)
-    for language in $languages; do
-        wanted+=("sandcgi-runner-$language:latest")
-    done
+    local socket=$work/engine/docker.sock pid
     mkdir "$work/engine"
     dockerd --data-root="$work/root/var/lib/docker" --exec-root="$work/engine/exec" --pidfile="$work/engine/pid" --host="unix://$socket" \
         --bridge=none --iptables=false --storage-driver=overlay2 >"$work/engine/log" 2>&1 &
@@ -81,7 +77,7 @@ images() {
         kill -0 "$pid" || die "no engine for the disk: $(tail -n 3 "$work/engine/log")"
         sleep 0.2
     done
-    docker save "${wanted[@]}" | docker -H "unix://$socket" load --quiet
+    docker save debian:trixie-slim sandcgi-runner-workbench:latest | docker -H "unix://$socket" load --quiet
     kill "$pid"
     wait "$pid" || true
     step "the images of runners"

@@ -533,8 +533,8 @@ the_builder_ends()
 test_order()
 {
     local there='' unmade='' interrupted='' changed=0 goes_on="start.sh: the server still answers at https://here/mcp and runs"
-    equal "a new machine: a program in bash runs before the other images are made" "$(within start | xargs)" \
-        "begin_build images bash finish_build services run_first_program bash the server answers at https://here/mcp; the other images and the page follow \
+    equal "a new machine: a program in bash runs before the rest is made" "$(within start | xargs)" \
+        "begin_build images bash finish_build services run_first_program bash the server answers at https://here/mcp; Python, the rest and the page follow \
 begin_page images python finish_page services run_first_program python images print_ending status 0"
     matches "without bash there is no server" "$(unmade=bash within start | xargs)" "images bash start.sh: the runner images could not be made: ; see [^ ]*start.log status 1$"
     matches "without Python the server stays" "$(unmade=python within start | xargs)" \
@@ -598,8 +598,16 @@ asked()
     engine_get "$@"
 }
 
+# there LANGUAGE
+there()
+{
+    engine_get() { printf '[{"Labels":{"sandbox.language":"python bash"}},{"Labels":null}]'; }
+    image_is_there "$1" && echo yes || echo no
+}
+
 test_asking_engine()
 {
+    equal "an image is there for each of its languages" "$(within there python) $(within there bash) $(within there pyt)" "yes yes no"
     matches "a socket is asked" "$(within asked unix:///run/x.sock /info)" "--unix-socket /run/x.sock http://localhost/info$"
     matches "a port" "$(within asked tcp://host:1 /info)" " http://host:1/info$"
     matches "a port with certificates" "$(DOCKER_TLS_VERIFY=1 DOCKER_CERT_PATH=/certs within asked tcp://host:1 /info)" "--cacert /certs/ca.pem .* https://host:1/info$"

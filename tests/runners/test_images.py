@@ -14,7 +14,17 @@ import psandboxes  # noqa: E402
 import report  # noqa: E402
 import sbx  # noqa: E402
 
-PYTHON_IMPORTS = ("numpy pandas scipy matplotlib seaborn requests psycopg2 openpyxl reportlab".split())
+IMAGE = "sandcgi-runner-workbench:latest"
+LANGUAGES = ["python", "typescript", "bash"]
+# What its users rely on, and what no index is needed for.
+ADVERTISED = {
+    "python": "numpy pandas scipy matplotlib seaborn sklearn statsmodels xgboost networkx sympy skimage xarray plotly altair PIL imageio cairosvg "
+              "graphviz folium shapely openpyxl xlsxwriter xlrd odf docx reportlab pypdf pdfminer sqlalchemy psycopg2 requests httpx lxml bs4 html5lib "
+              "yaml jinja2 markdown tabulate tqdm cryptography pint nltk psutil pytest IPython",
+    "typescript": "zod lodash dayjs date-fns axios cheerio csv-parse csv-parser papaparse exceljs docx pptxgenjs pdf-lib jszip mathjs pg postgres",
+    "bash": "git curl wget jq gawk sed grep bc file tree less diff patch xxd tar gzip bzip2 xz zstd zip unzip rsync ssh ps sqlite3 python3 pip node npm "
+            "bun gcc g++ make dot pdftotext",
+}
 
 
 def find_engine():
@@ -27,12 +37,62 @@ def find_engine():
 ENGINE = find_engine()
 
 
-def label(language, name):
-    p = subprocess.run([ENGINE, "image", "inspect", "--format", '{{ index .Config.Labels "%s" }}' % name,
-                        f"sandcgi-runner-{language}:latest"], capture_output=True, text=True)
+def label(name):
+    p = subprocess.run([ENGINE, "image", "inspect", "--format", '{{ index .Config.Labels "%s" }}' % name, IMAGE], capture_output=True, text=True)
     return p.stdout.strip() if p.returncode == 0 else None
 
 
+# A little of what each library is for.
+LIBRARIES_AT_WORK = """import io
+import numpy as np, pandas as pd
+x = np.random.default_rng(1).normal(size=(60, 2))
+y = (x.sum(axis=1) > 0).astype(int)
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import cross_val_score
+print(cross_val_score(RandomForestClassifier(10, random_state=1), x, y, cv=3).mean() > 0.6)
+import statsmodels.api as sm
+print(sm.OLS(x[:, 0], x[:, 1]).fit().nobs)
+import xgboost
+print(xgboost.XGBClassifier(n_estimators=5).fit(x, y).predict(x).shape)
+import networkx as nx
+print(nx.shortest_path(nx.path_graph(3), 0, 2), len(nx.spring_layout(nx.path_graph(3))))
+import skimage.feature, skimage.data
+print(skimage.feature.canny(np.eye(20)).dtype)
+import xarray, shapely, sympy, pint
+print(xarray.DataArray(x).mean().shape, shapely.Point(0, 0).buffer(1).area > 3, sympy.integrate("x"), pint.UnitRegistry()("1 km").to("m").magnitude)
+import plotly.express as px, altair, folium
+print("plotly" in px.scatter(x=[1], y=[2]).to_html(), "vega" in altair.Chart(pd.DataFrame({"a": [1]})).mark_bar().to_html(), "leaflet" in folium.Map()._repr_html_())
+import docx, openpyxl, xlsxwriter, xlrd, odf.opendocument
+document = docx.Document(); document.add_heading("Title"); document.save("a.docx"); print(docx.Document("a.docx").paragraphs[0].text)
+pd.DataFrame({"a": [1]}).to_excel("a.xlsx", engine="xlsxwriter"); print(pd.read_excel("a.xlsx")["a"].sum())
+from reportlab.pdfgen.canvas import Canvas
+canvas = Canvas("a.pdf"); canvas.drawString(100, 100, "in the PDF"); canvas.save()
+import pypdf; print(pypdf.PdfReader("a.pdf").pages[0].extract_text().strip())
+import graphviz; print(graphviz.Source("digraph { a -> b }").pipe("svg")[:5])
+import imageio.v3 as iio; iio.imwrite("a.gif", np.stack([np.zeros((8, 8)), np.full((8, 8), 255)]).astype(np.uint8)); print(iio.imread("a.gif").shape)
+import sqlalchemy; print(pd.read_sql("select 1 as a", sqlalchemy.create_engine("sqlite://"))["a"].sum())
+import yaml, jinja2, markdown, tabulate, tqdm, bs4
+print(yaml.safe_load("a: [1]"), jinja2.Template("{{ 1 + 1 }}").render(), markdown.markdown("*a*"), pd.DataFrame({"a": [1]}).to_markdown().count("a"))
+print(pd.read_html(io.StringIO("<table><tr><th>a</th></tr><tr><td>1</td></tr></table>"))[0]["a"].sum(), bs4.BeautifulSoup("<b>x</b>", "html5lib").b.text)
+from cryptography.fernet import Fernet; print(Fernet(Fernet.generate_key()).encrypt(b"a")[:2])
+"""
+LIBRARIES_SAID = """True
+60.0
+(60,)
+[0, 1, 2] 3
+bool
+() True x**2/2 1000.0
+True True True
+Title
+1
+in the PDF
+b'<?xml'
+(2, 8, 8, 3)
+1
+{'a': [1]} 2 <p><em>a</em></p> 1
+1 x
+b'gA'
+"""
 # What is random in Bun, but for contexts of node:vm.
 RANDOM = """const c = require("crypto");
 console.log(Math.random(), Math.random(), crypto.randomUUID(), c.randomUUID(), Bun.randomUUIDv7(), crypto.getRandomValues(new Uint32Array(2)).join(),
@@ -45,21 +105,23 @@ OTHERS = "const others = require('fs').readdirSync('/proc').filter((name) => nam
 
 class Images(unittest.TestCase):
     def setUp(self):
+        if label("sandbox.build") is None:
+            self.skipTest("no image: runners/build.sh")
         # Where the engine is on this machine, the folder is the same one there.
         self.dir = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(self.dir.cleanup)
         os.chmod(self.dir.name, 0o777)
 
-    def command(self, language, user="1879048192:1879048192", memory="256m", cpus=("--cpus", "1")):
+    def command(self, first=None, user="1879048192:1879048192", memory="256m", cpus=("--cpus", "1")):
+        """A container in which the interpreter of that language waits; without one it is the image's."""
+        entry = ["/usr/local/bin/entry", "-L", "/usr/local/lib/sandbox/languages", "-F", first] if first else []
         return [ENGINE, "run", "--rm", "-i", "--network", "none", "--read-only", "--user", user,
-                "--tmpfs", "/tmp:rw,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
+                "--tmpfs", "/tmp:rw,exec,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL",
                 "--security-opt", "no-new-privileges", "--memory", memory, "--memory-swap", memory,
                 "--pids-limit", "128", *cpus, "--log-driver", "none",
-                "-v", f"{self.dir.name}:/data", f"sandcgi-runner-{language}:latest"]
+                "-v", f"{self.dir.name}:/data", *(["--entrypoint", entry[0]] if entry else []), IMAGE, *entry[1:]]
 
     def run_in(self, language, code, user="1879048192:1879048192", memory="256m", **options):
-        if label(language, "sandbox.build") is None:
-            self.skipTest(f"no image for {language}: runners/build.sh {language}")
         return sbx.run(self.command(language, user, memory), sbx.program(code, deadline_ms=60000, **options))
 
     def check(self, r, out=None, code=0, err=b""):
@@ -107,11 +169,30 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
                         "print(os.getuid())", user="4321:4321")
         self.check(r, "4321\n")
 
-    def test_python_advertises_what_it_imports(self):
-        names = [word.split("=")[0] for word in (label("python", "sandbox.libraries") or "").split()]
-        for name in PYTHON_IMPORTS:
-            self.assertIn(name, names)
-        self.check(self.run_in("python", "".join(f"import {n}\n" for n in names)))
+    def test_the_image_names_its_languages_and_what_they_have(self):
+        self.assertEqual(label("sandbox.language").split(), LANGUAGES)
+        for language in LANGUAGES:
+            names = [word.split("=")[0] for word in label(f"sandbox.libraries.{language}").split()]
+            self.assertEqual(set(ADVERTISED[language].split()) - set(names), set())
+        self.assertRegex(label("sandbox.version.python"), r"^3\.13\.")
+        self.assertRegex(label("sandbox.version.typescript"), r"^Bun 1\.")
+
+    def test_python_imports_what_it_advertises(self):
+        names = [word.split("=")[0] for word in label("sandbox.libraries.python").split()]
+        self.check(self.run_in("python", "".join(f"import {n}\n" for n in names), memory="1g"))
+
+    def test_python_libraries_work(self):
+        self.check(self.run_in("python", LIBRARIES_AT_WORK, memory="1g"), LIBRARIES_SAID)
+
+    def test_python_runs_tests_and_makes_environments(self):
+        pathlib.Path(self.dir.name, "test_sum.py").write_text("def test_sum():\n    assert 1 + 1 == 2\n")
+        r = self.run_in("bash", "python -m pytest -q -p no:cacheprovider | tail -n 1 | cut -d ' ' -f 1,2; python3 -m venv v && . v/bin/activate && pip --version | cut -d ' ' -f 1",
+                        memory="512m")
+        self.check(r, "1 passed\npip\n")
+
+    def test_typescript_runs_tests(self):
+        pathlib.Path(self.dir.name, "sum.test.ts").write_text("import { expect, test } from 'bun:test';\ntest('sum', () => expect(1 + 1).toBe(2));\n")
+        self.assertIn(b" 1 pass\n", bytes(self.run_in("bash", "bun test 2>&1").out))
 
     def test_python_turns_svg_into_png(self):
         r = self.run_in("python", "import cairosvg\ncairosvg.svg2png(bytestring=b'<svg xmlns=\"http://www.w3.org/2000/svg\" "
@@ -129,7 +210,7 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
         p = sbx.start(self.command("python", memory="40m"), b"")
         self.addCleanup(p.wait)
         self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), "started")
-        p.stdin.write(sbx.preload(label("python", "sandbox.preload")))
+        p.stdin.write(sbx.preload(label("sandbox.preload")))
         p.stdin.flush()
         self.assertEqual(sbx.read_tier(sbx.frames(p.stdout)), "preloaded")
         p.stdin.write(sbx.program("import sys; sys.exit(1)", deadline_ms=60000))
@@ -164,8 +245,6 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
 
     def open_typescript(self):
         """A container for runs that follow one another."""
-        if label("typescript", "sandbox.build") is None:
-            self.skipTest("no image for typescript: runners/build.sh typescript")
         container = psandboxes.Psandbox(self.command("typescript"))
         self.addCleanup(container.close)
         return container
@@ -219,11 +298,9 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
 
     def wait_in(self, language, code, tiers, cpus=("--cpus", "1"), **options):
         """As run_in, but the program comes after everything that the image offers is ready."""
-        if label(language, "sandbox.build") is None:
-            self.skipTest(f"no image for {language}: runners/build.sh {language}")
         p = sbx.start(self.command(language, cpus=cpus), b"")
         stream = sbx.frames(p.stdout)
-        names = label(language, "sandbox.preload")
+        names = label("sandbox.preload")
         self.assertEqual(sbx.read_tier(stream), "started")
         if "preloaded" in tiers:
             p.stdin.write(sbx.preload(names))
@@ -238,7 +315,7 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
                                            ("python", "import numpy; print(numpy.ones(1).sum().astype(int))", "preloaded", "warm"),
                                            ("bash", "echo 1", "started", "new")):
             with self.subTest(language=language, tiers=tiers):
-                self.assertEqual(label(language, "sandbox.warm"), "true")
+                self.assertEqual(label("sandbox.warm"), "true")
                 r = self.wait_in(language, code, tiers)
                 self.check(r, "1\n")
                 self.assertEqual(r.started, way)
@@ -255,6 +332,71 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
                          "print(dict(line.split() for line in open(path))['nr_throttled'])", "preloaded",
                          cpus=("--cpu-period", "1000000", "--cpu-quota", "500000"))
         self.check(r, "0\n")
+
+    def test_languages_take_turns_in_one_container(self):
+        container = psandboxes.Psandbox(self.command())
+        self.addCleanup(container.close)
+        for language, code, out in (("python", "open('n', 'w').write('1'); print('python')", "python\n"), ("bash", "echo bash; cat n", "bash\n1"),
+                                    ("typescript", "const word: string = 'typescript'; console.log(word)", "typescript\n"),
+                                    ("python", "print(open('n').read())", "1\n"), ("typescript", "console.log(require('fs').readFileSync('n', 'utf8'))", "1\n")):
+            end = container.run(code=code, language=language)
+            self.assertEqual((bytes(end.out).decode(), bytes(end.err), end.report["exitCode"]), (out, b"", 0))
+            self.assertIsNone(container.next())
+
+    def test_languages_call_each_other(self):
+        words = "python3 --version; python -c 'import numpy; print(1)'; pip --version; node -p 1+1; npm --version; npx --version; bun --version; git --version"
+        for language, code in (("bash", words), ("python", f"import subprocess; subprocess.run({words!r}, shell=True, check=True)"),
+                               ("typescript", f"console.log(await Bun.$`sh -ec ${{{words!r}}}`.text())")):
+            r = self.run_in(language, code)
+            self.assertRegex(bytes(r.out).decode(), r"^Python 3\.13\.\d+\n1\npip .*\n2\n[\d.]+\n[\d.]+\n[\d.]+\ngit version")
+            self.check(r)
+
+    def test_bash_compiles_and_makes(self):
+        r = self.run_in("bash", "set -e; cat >a.cpp <<<'#include <iostream>\nint main() { std::cout << 42 << std::endl; }'\n"
+                        "printf 'a: a.cpp\\n\\tg++ -o a a.cpp\\n' >Makefile; make -s; ./a", memory="512m")
+        self.check(r, "42\n")
+
+    def test_bash_commits(self):
+        r = self.run_in("bash", "set -e; git init -q; echo a >a; git add a; git commit -qm 'first change'; git log --format='%an %s'; git clone -q . copy; cat copy/a")
+        self.check(r, "sandbox first change\na\n")
+
+    def test_bash_knows_time_zones_and_locales(self):
+        r = self.run_in("bash", "TZ=Europe/Berlin date -d @0 +%H; LC_ALL=de_DE.UTF-8 date -d @0 +%A; LC_ALL=en_US.UTF-8 locale charmap; LC_ALL=fr_FR locale mon | cut -c1-7")
+        self.check(r, "01\nDonnerstag\nUTF-8\njanvier\n")
+
+    def test_python_knows_locales(self):
+        for name in ("en_US.UTF-8", "de_DE.UTF-8", "de_DE", "ja_JP.UTF-8", "hi_IN.UTF-8"):
+            self.check(self.run_in("python", f"import locale; locale.setlocale(locale.LC_ALL, {name!r})"), "")
+
+    def test_the_homes_of_other_assistants_lead_to_the_files(self):
+        r = self.run_in("bash", "for place in /mnt/data /home/user /home/sandbox /mnt/user-data/outputs /workspace; do echo 1 >$place/n; readlink -f $place; done")
+        self.check(r, "/data\n" * 5)
+
+    def test_python_draws_all_scripts_without_a_warning(self):
+        for setting in ("pass", "plt.rcParams['font.family'] = 'Arial'", "plt.rcParams['font.sans-serif'] = ['SimHei', 'Microsoft YaHei']",
+                        "plt.rcParams['font.family'] = ['Calibri', 'Times New Roman']", "import seaborn; seaborn.set_theme()"):
+            with self.subTest(setting=setting):
+                r = self.run_in("python", "import warnings; warnings.simplefilter('error')\nimport matplotlib.pyplot as plt\n"
+                                f"{setting}\nplt.title('中文 日本語 かな 한국어 हिन्दी 📈 😀 Äß€'); plt.savefig('a.png'); plt.savefig('a.pdf')", memory="512m")
+                self.check(r, "")
+
+    def test_python_finds_fonts_by_their_usual_names(self):
+        names = "arial.ttf Arial.ttf arialbd.ttf calibri.ttf times.ttf cour.ttf helvetica.ttf simhei.ttf msyh.ttc DejaVuSans.ttf seguisym.ttf"
+        r = self.run_in("python", f"from PIL import ImageFont\nfrom reportlab.pdfbase.ttfonts import TTFont\nfor name in {names!r}.split():\n"
+                        "    ImageFont.truetype(name, 20)\n    name.startswith('DejaVu') or TTFont(name, name)\n"
+                        "def drawn(name, text): return ImageFont.truetype(name, 40).getmask(text).getbbox()\n"
+                        "print(all(drawn('simhei.ttf', c) != drawn('simhei.ttf', '\\U0010ffff') for c in '中한かカäB'))\n"
+                        "print(ImageFont.truetype('seguiemj.ttf', 109).getmask('😀').getbbox() is not None)")
+        self.check(r, "True\nTrue\n")
+
+    def test_python_draws_all_scripts_of_an_svg(self):
+        r = self.run_in("python", "import cairosvg\nfor family in ('Arial', 'serif'):\n    print(len({cairosvg.svg2png(bytestring=f'<svg xmlns=\"http://www.w3.org/2000/svg\" "
+                        "width=\"40\" height=\"40\"><text y=\"30\" font-size=\"24\" font-family=\"{family}\">{c}</text></svg>'.encode()) for c in '中か한ह😀é'}))")
+        self.check(r, "6\n6\n")
+
+    def test_svg_finds_fonts_by_their_usual_names(self):
+        r = self.run_in("bash", "for name in Arial SimHei 'Microsoft YaHei' Calibri Mangal; do fc-match -f '%{family[0]}\n' \"$name\"; done")
+        self.check(r, "Liberation Sans\nWenQuanYi Micro Hei\nWenQuanYi Micro Hei\nCarlito\nLohit Devanagari\n")
 
     def test_nothing_else_is_writable(self):
         r = self.run_in("bash", "find / -xdev -writable ! -type l ! -path '/proc/*' ! -path '/dev/*' 2>/dev/null | sort")

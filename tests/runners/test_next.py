@@ -18,7 +18,7 @@ import sbx  # noqa: E402
 import test_entry as base  # noqa: E402
 from survivors import ATTACKERS, PROBE, TOOLS  # noqa: E402
 
-IMAGE = (base.ENTRY, base.find_built("WARM", "runners/warm/warm.so"), HERE / "hook.py", base.TOP / "runners/python/warm.py")
+IMAGE = (base.ENTRY, base.find_built("WARM", "runners/warm/warm.so"), HERE / "hook.py", base.TOP / "runners/workbench/python/warm.py")
 SITECUSTOMIZE = """
 import os
 if "SANDBOX_HOOK" in os.environ:

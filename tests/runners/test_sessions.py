@@ -21,12 +21,12 @@ import psandboxes  # noqa: E402
 import report  # noqa: E402
 from test_entry import ENTRY, TOP  # noqa: E402
 
-DRIVERS = {"python": TOP / "runners/python/session.py", "typescript": TOP / "runners/typescript/session.mjs"}
+DRIVERS = {"python": TOP / "runners/workbench/python/session.py", "typescript": TOP / "runners/workbench/typescript/session.mjs"}
+IMAGE = "sandcgi-runner-workbench"
 
 
-def has_image(language):
-    return shutil.which("docker") and subprocess.run(
-        ["docker", "image", "inspect", f"sandcgi-runner-{language}"], capture_output=True).returncode == 0
+def has_image():
+    return shutil.which("docker") and subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True).returncode == 0
 
 
 class Session:
@@ -72,8 +72,8 @@ class Case(unittest.TestCase):
         self.session = Session(psandbox, *argv, **wanted)
 
     def open_image(self, language, *argv):
-        if not has_image(language):
-            self.skipTest(f"no image for {language}")
+        if not has_image():
+            self.skipTest("no image")
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         shutil.copy(ENTRY, f"{folder.name}/entry")
@@ -85,8 +85,7 @@ class Case(unittest.TestCase):
         self.open(["docker", "run", "--rm", "-i", "--network", "none", "--read-only", "--user", "1879048192:1879048192", "--tmpfs",
                    "/tmp:rw,exec,nosuid,nodev,size=64m,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
                    "--memory", "256m", "--pids-limit", "128", "--log-driver", "none", "-v", f"{self.data}:/data",
-                   "-v", f"{folder.name}:/sandbox:ro", "--entrypoint", "/sandbox/entry", f"sandcgi-runner-{language}",
-                   "serve"], *argv)
+                   "-v", f"{folder.name}:/sandbox:ro", "--entrypoint", "/sandbox/entry", IMAGE, "serve"], *argv)
 
     def cell(self, code, out="", code_of_end=0, err="", **wanted):
         """Runs a cell; err has to be part of what it says on standard error, or that has to be empty."""

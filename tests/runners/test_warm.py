@@ -238,7 +238,7 @@ class RealPython(Waiting):
         os.mkdir(site)
         pathlib.Path(site, "sitecustomize.py").write_text(
             'import os\nif "SANDBOX_HOOK" in os.environ:\n'
-            f'    exec(open({str(base.TOP / "runners/python/warm.py")!r}).read(), {{"__name__": "warm", "add_packages": int}})\n')
+            f'    exec(open({str(base.TOP / "runners/workbench/python/warm.py")!r}).read(), {{"__name__": "warm", "add_packages": int}})\n')
         os.environ["PYTHONPATH"] = f"{site}:{self.data}"
         self.addCleanup(os.environ.pop, "PYTHONPATH")
 

@@ -17,14 +17,18 @@ USER = (1879048192, 1879048192)  # in no file of an image, as the users of conve
 LABEL = "sandcgi.compare"
 
 
-def image(language):
-    return f"sandcgi-runner-{language}:latest"
+IMAGE = "sandcgi-runner-workbench:latest"
+ENTRY = ["/usr/local/bin/entry", "-L", "/usr/local/lib/sandbox/languages", "-F"]  # and the language whose interpreter waits
 
 
 def labels(language):
-    """The image's labels; None when there is no such image."""
-    found = engine.image(image(language))
-    return (found["Config"].get("Labels") or {}) if "Id" in (found or {}) else None
+    """The image's labels for the language; None when there is no such image."""
+    found = engine.image(IMAGE)
+    all_of_it = (found["Config"].get("Labels") or {}) if "Id" in (found or {}) else {}
+    languages = all_of_it.get("sandbox.language", "").split()
+    if language not in languages:
+        return None
+    return {name: value for name, value in all_of_it.items() if name != "sandbox.preload" or language == languages[0]}
 
 
 def describe(language, data, entrypoint, binds):
@@ -34,10 +38,10 @@ def describe(language, data, entrypoint, binds):
             "Tmpfs": {"/tmp": "rw,exec,nosuid,nodev,mode=1777,size=64m"}, "LogConfig": {"Type": "none"},
             "Memory": MEMORY, "MemorySwap": MEMORY, "PidsLimit": 128, "NetworkMode": "none",
             "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}, {"Name": "nofile", "Soft": 1024, "Hard": 1024}]}
-    body = {"Image": image(language), "Hostname": "sandbox", "User": "%d:%d" % USER, "WorkingDir": "/data", "OpenStdin": True,
+    body = {"Image": IMAGE, "Entrypoint": entrypoint or [*ENTRY, language], "Hostname": "sandbox", "User": "%d:%d" % USER, "WorkingDir": "/data", "OpenStdin": True,
             "StdinOnce": True, "AttachStdin": True, "AttachStdout": True, "AttachStderr": True, "NetworkDisabled": True,
             "Labels": {LABEL: str(os.getpid())}, "HostConfig": host}
-    return body | ({"Entrypoint": entrypoint} if entrypoint else {})
+    return body
 
 
 def attach(container):

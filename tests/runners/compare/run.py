@@ -84,7 +84,7 @@ def prepare(language, programs, chosen, report):
     """The comparisons of a language; says what cannot be compared."""
     labels = container.labels(language)
     if labels is None:
-        report.skip(language, f"no image; runners/build.sh {language}")
+        report.skip(language, "no image with it; runners/build.sh")
         return []
     for way in chosen:
         if not is_offered(way, labels) and any(way in one.ways for one in programs):

@@ -21,7 +21,7 @@ FORK_FDS = 4  # 0, 1, 2 and HOOK of a child
 TEMPLATE = "SANDBOX_TEMPLATE"  # a variable that tells warm.so what a fork is to be
 INT = 4  # bytes
 PACKET_MAX = 65536
-PRELOAD = "/usr/local/lib/sandbox/preload.py"
+PRELOAD = "/usr/local/lib/sandbox/python/preload.py"
 PACKAGES = "/data/.packages/python"
 MODULE_FILES = (".py", ".pyc", ".so")
 # What a library reads from the working directory when it is imported.

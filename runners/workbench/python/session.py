@@ -34,7 +34,7 @@ def print_error(error):
     while tb and tb.tb_frame.f_code.co_filename == __file__:
         tb = tb.tb_next
     error = error.with_traceback(tb)
-    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, tb
+    sys.last_exc, sys.last_type, sys.last_value, sys.last_traceback = error, type(error), error, tb
     try:
         if sys.excepthook is sys.__excepthook__:
             traceback.print_exception(type(error), error, tb)

@@ -24,7 +24,7 @@ def add_packages():
 
 add_packages()
 if "SANDBOX_HOOK" in os.environ:
-    with open("/usr/local/lib/sandbox/warm.py") as hook:
+    with open("/usr/local/lib/sandbox/python/warm.py") as hook:
         code = compile(hook.read(), hook.name, "exec")
     exec(code, {"__name__": "warm", "add_packages": add_packages})
     del hook, code

@@ -57,11 +57,11 @@ class Ways:
         self.servers = {"run_code": Server(WARM)}
         if options.other:
             self.servers["run_code, " + " ".join(options.other)] = Server(WARM | dict(one.split("=", 1) for one in options.other))
-        images = {work.image: work for work in options.works}
-        self.bare = {image: Bare(image, self.world.folder) for image in images}
-        self.exec = {image: Exec(self.world.client, work, f"{self.world.folder}/exec-{work.language}") for image, work in images.items()}
-        self.table = {"bare interpreter": lambda work: self.bare[work.image].run(work),
-                      "docker exec": lambda work: self.exec[work.image].run(work)}
+        languages = {work.language: work for work in options.works}
+        self.bare = {language: Bare(language, self.world.folder) for language in languages}
+        self.exec = {language: Exec(self.world.client, work, f"{self.world.folder}/exec-{language}") for language, work in languages.items()}
+        self.table = {"bare interpreter": lambda work: self.bare[work.language].run(work),
+                      "docker exec": lambda work: self.exec[work.language].run(work)}
         for title, server in self.servers.items():
             self.table[title] = self._conversation(server)
         self.idle = 0.0
@@ -146,12 +146,12 @@ def bare_beside(ways, until, samples):
         time.sleep(THINK_S / len(WORKS))
         if time.monotonic() >= until:
             return
-        samples[work].append(ways.bare[work.image].run(work))
+        samples[work].append(ways.bare[work.language].run(work))
 
 
 def people(ways, options, title, n):
     ways.wait(WORKS)
-    alone = {work: median([ways.bare[work.image].run(work) for _ in range(BLOCK)]) for work in WORKS}
+    alone = {work: median([ways.bare[work.language].run(work) for _ in range(BLOCK)]) for work in WORKS}
     table = Table(f"{title}, {THINK_S} s between calls, {options.seconds} s: milliseconds", "", "program", "calls", "median", "p95", "bare in the crowd",
                   "median x bare", "p95 x bare's median", "median x bare alone")
     for way in random.sample(list(ways.servers), len(ways.servers)):

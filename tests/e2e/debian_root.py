@@ -22,7 +22,7 @@ TOOLS = ("dpkg-buildpackage", "dh", "lintian", "mmdebstrap", "systemd-analyze", 
 SUITE = "bookworm"
 PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles"
 CONFIG = "/etc/sandcgi/sandcgi.conf"
-BUILT = "debian-runner-"  # and the language: the repository of what build_images() makes
+BUILT = "debian-runner-"  # and the runner: the repository of what build_images() makes
 RENAMING_CLIENT = f"""#!/bin/bash
 words=()
 for word; do

@@ -21,7 +21,7 @@ from streams import open_modern
 
 BASE, TUNNEL = "docker-compose.yml", "docker-compose.cloudflare.yml"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
-NODE_IMAGE = "node:22-bookworm-slim"
+NODE_IMAGE = "node:22-trixie-slim"
 
 
 def _compose(*words, files=(), folder=TOP, **environment):
@@ -91,7 +91,7 @@ class _Project:
     def _stand_in():
         """Node is not needed where the page is there; the image is, and no registry may be in reach."""
         if not engine.has_image(NODE_IMAGE):
-            engine.tag("debian:bookworm-slim", *NODE_IMAGE.split(":"))
+            engine.tag("debian:trixie-slim", *NODE_IMAGE.split(":"))
             at_test_end(engine.remove_image, NODE_IMAGE)
 
     def do(self, *words):

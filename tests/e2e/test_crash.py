@@ -271,7 +271,7 @@ def _():
 def _foreign(labels, name):
     """A container that is not this server's, started by hand; removed at the end of the test."""
     made = engine.api("POST", f"/containers/create?name={name}", {
-        "Image": "sandcgi-runner-bash:latest", "Entrypoint": ["sleep", "600"], "Labels": labels,
+        "Image": engine.WORKBENCH, "Entrypoint": ["sleep", "600"], "Labels": labels,
         "HostConfig": {"NetworkMode": "none"}})
     at_test_end(engine.remove, made["Id"])
     engine.api("POST", f"/containers/{made['Id']}/start")

@@ -71,7 +71,7 @@ def _():
 def _():
     root = debian_root.installed()
     check(not os.path.exists(f"{root.folder}/usr/bin/cc"), "there is a compiler")
-    at_test_end(engine.remove_image, f"{debian_root.BUILT}bash")
+    at_test_end(engine.remove_image, f"{debian_root.BUILT}workbench")
     contains(root.build_images("bash"), "bash: prove")
     contains(root.build_images("bash"), "up to date")
 

@@ -11,13 +11,13 @@ import sites
 from harness import IS_ROOT, Skip, at_test_end, check, contains, equal, holds_for, in_time, new_folder, test, wait_until
 from mcp import ToolError
 
-PLAIN = """FROM debian:bookworm-slim
+PLAIN = """FROM debian:trixie-slim
 RUN useradd -u 1000 sandbox && mkdir /data && chown 1000:1000 /data
 COPY entry.sh /entry.sh
 LABEL sandbox.runner=true sandbox.language={language}
 ENTRYPOINT ["sh", "/entry.sh"]
 """
-OWN_IMAGES = {"SANDBOX_IMAGES": "sandcgi-runner-bash, e2e-engine-*"}
+OWN_IMAGES = {"SANDBOX_IMAGES": f"{engine.WORKBENCH}, e2e-engine-*"}
 PLAIN_ENTRY = "set -e\ncat >/tmp/script.sh\ncd /data\nexec sh /tmp/script.sh\n"
 
 
@@ -33,7 +33,7 @@ def _site():
 def _image(repository, language):
     """A runner image for a made-up language; removed at the end of the test."""
     at_test_end(engine.remove_image, repository)
-    engine.build(repository, f"FROM sandcgi-runner-bash\nLABEL sandbox.language={language}\n", new_folder("image"))
+    engine.build(repository, engine.shell_runner(language), new_folder("image"))
 
 
 def _plain_image(repository, language):
@@ -94,7 +94,7 @@ def _():
     at_test_end(engine.remove_image, f"example.org/sandcgi-runner-{language}")
     engine.tag(f"e2e-engine-{language}", f"example.org/sandcgi-runner-{language}")
     own_client = sites.new_conversation(_site().client())
-    wait_until(lambda: sorted(_languages(own_client)) == sorted(["bash", language]), 10, "SANDBOX_IMAGES")
+    wait_until(lambda: sorted(_languages(own_client)) == sorted(["bash", "python", "typescript", language]), 10, "SANDBOX_IMAGES")
     holds_for(lambda: language not in _languages(client), 3, "it is not offered")
     contains(client.run_error("echo never", language), "python")
     equal(own_client.run("echo allowed", language)["stdout"], "allowed\n")

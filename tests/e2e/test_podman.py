@@ -89,8 +89,7 @@ def _service():
     if not _answers(process, path):
         with open(log, encoding="utf-8", errors="replace") as file:
             return None, "podman's service does not start: " + file.read()[-300:].strip()
-    for image in ("sandcgi-runner-bash:latest", "sandcgi-runner-python:latest"):
-        _load(path, image)
+    _load(path, engine.WORKBENCH)
     return path, None
 
 
@@ -143,7 +142,7 @@ def _rootless_service():
     if not _answers(process, path):
         with open(log, encoding="utf-8", errors="replace") as file:
             raise Skip("a rootless podman does not start: " + file.read()[-300:].strip())
-    _load(path, "sandcgi-runner-bash:latest")
+    _load(path, engine.WORKBENCH)
     return account, path
 
 
@@ -337,14 +336,14 @@ def _():
     account, path = _rootless_service()
     folder = new_folder("runners")
     for name in ("runners", "common"):
-        shutil.copytree(f"{TOP}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("python", "typescript", "bash", "entry", "*.o", "*.so*"))
+        shutil.copytree(f"{TOP}/{name}", f"{folder}/{name}", ignore=shutil.ignore_patterns("workbench", "entry", "*.o", "*.so*"))
     os.mkdir(f"{folder}/runners/tiny")
     with open(f"{folder}/runners/tiny/Dockerfile", "w", encoding="ascii") as file:
-        file.write("FROM sandcgi-runner-bash:latest\nUSER 0\nRUN id -u >/built\nUSER 1000:1000\nLABEL sandbox.language=tiny sandbox.version=\n")
+        file.write(engine.shell_runner("tiny", "USER 0\nRUN cd /usr/local/lib/sandbox && cp bash/prove bash/libraries .\nUSER 1000:1000\n"))
     for place, _folders, names in os.walk(folder):
         for one in (place, *(f"{place}/{name}" for name in names)):
             os.chown(one, account.pw_uid, account.pw_gid)
-    engine.api("POST", "/images/sandcgi-runner-bash:latest/tag?repo=debian&tag=bookworm-slim", path_to_socket=path)  # the base is there
+    engine.api("POST", "/images/sandcgi-runner-workbench:latest/tag?repo=debian&tag=trixie-slim", path_to_socket=path)  # the base is there
     done = subprocess.run([f"{folder}/runners/build.sh", "tiny"], cwd=folder, capture_output=True, text=True, check=False, user=account.pw_uid, group=account.pw_gid,
                           extra_groups=[], env=sites.clean_environment() | {"DOCKER_HOST": f"unix://{path}", "HOME": account.pw_dir,
                                                                             "XDG_RUNTIME_DIR": f"{account.pw_dir}/run", "TMPDIR": "/tmp"})
@@ -353,7 +352,7 @@ def _():
     check(labels["sandbox.version"] and labels["sandbox.build"], labels)
 
 
-ANSWERS = "the other images and the page follow"
+ANSWERS = "Python, the rest and the page follow"
 
 
 @test("./start.sh of an ordinary account with Podman, interrupted when it answers: files and an upload by their links through nginx, an upgrade to the clone's next version with a "

@@ -168,14 +168,14 @@ def _():
 
 @test("a new runner image is announced to listeners, and tools/list then has it", timeout=90)
 def _():
-    site = sites.own({"SANDBOX_IMAGES": "sandcgi-runner-bash,e2e-*"})
+    site = sites.own({"SANDBOX_IMAGES": f"{engine.WORKBENCH},e2e-*"})
     client = site.client()
     stream = _listen(client)
     stream.message()
     language = "new" + secrets.token_hex(3)
     check(language not in json.dumps(client.result("tools/list")), "not there yet")
     at_test_end(engine.remove_image, f"e2e-{language}")
-    engine.build(f"e2e-{language}", f"FROM sandcgi-runner-bash\nLABEL sandbox.language={language}\n", new_folder("image"))
+    engine.build(f"e2e-{language}", engine.shell_runner(language), new_folder("image"))
 
     def announced():  # the first notice may be that of the start
         equal(stream.message(tools=True)["method"], "notifications/tools/list_changed")

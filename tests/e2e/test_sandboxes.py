@@ -294,11 +294,11 @@ def _():
 @test("only images that the operator allows are taken, and only ones that are there; they run in the same bounds (H-34)")
 def _():
     client, site = _client(), _site()
-    for image in ("alpine", "docker.io/library/busybox", "debian/evil", "sandcgi-runner-bash", "localhost:5000/debian"):
+    for image in ("alpine", "docker.io/library/busybox", "debian/evil", "sandcgi-runner-workbench", "localhost:5000/debian"):
         contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": image}), "does not allow")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": "debian:no-such-tag"}), "missing")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "cobol"}), "language")
-    sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:bookworm-slim"})["sandboxId"]
+    sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:trixie-slim"})["sandboxId"]
     uid, *words = _out(client, sandbox, "id -u; . /etc/os-release; echo $ID $HOME").split()
     check(sites.is_sandbox_user(uid), uid)
     equal(words, ["debian", "/tmp"])

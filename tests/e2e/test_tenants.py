@@ -200,7 +200,7 @@ def _():
     session = {"conversationId": client.conversation, "language": "python", "code": "1", "session": True}
     contains(client.tool_error("run_code", session), "languages")
     wide = _client("single")  # the same limit of languages, and all tools
-    for arguments in ({"language": "python"}, {"image": "sandcgi-runner-python"}):
+    for arguments in ({"language": "python"}, {"image": "sandcgi-runner-workbench"}):
         text = wide.tool_error("create_sandbox", {"conversationId": wide.conversation} | arguments)
         contains(text, "not allowed by your limits (languages)", str(arguments))
     equal(client.run("echo hi", "bash")["stdout"], "hi\n")

@@ -375,7 +375,7 @@ def _():
     for runner in languages:
         check(runner["image"] and runner["version"], f"{runner['language']}")
     check(all(lib["name"] and lib["version"] for lib in by_name["python"]["libraries"]), "versions of libraries")
-    contains(by_name["python"]["image"], "sandcgi-runner-python")
+    contains(by_name["python"]["image"], "sandcgi-runner-workbench")
 
 
 @test("arguments that are missing, wrong, unknown or over their limits are named, with what is allowed", core=True)

@@ -280,7 +280,7 @@ def _():
 
 
 def _image(name, language, word):
-    engine.build(name, f"FROM sandcgi-runner-bash\nENV WORD={word}\nLABEL sandbox.language={language}\n", new_folder("image"))
+    engine.build(name, engine.shell_runner(language, f"ENV WORD={word}\n"), new_folder("image"))
 
 
 @test("an image that is rebuilt or removed under a full pool: no run sees the old one for long, none hangs", timeout=240)

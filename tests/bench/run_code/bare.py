@@ -10,22 +10,27 @@ import subprocess
 import time
 
 import engine
+from harness import TOP
 from work import LeftOut
 
 CLONE_NEWNS = 0x00020000
 
 
-def command_of(image):
-    """(script, command line) from the image's entry point: ENTRY [options] SCRIPT PROGRAM ARGUMENTS… SCRIPT."""
-    words = engine.image(image)["Config"]["Entrypoint"]
+def command_of(language):
+    """(script, command line) from the image's table of languages: [options] SCRIPT PROGRAM ARGUMENTS… SCRIPT, each in a line."""
+    with open(f"{TOP}/runners/workbench/languages/{language}", encoding="utf-8") as file:
+        words = [line for line in file.read().splitlines() if not line.startswith("#")]
     for at, word in enumerate(words):
         if word in words[at + 1:]:
             return word, words[at + 1:]
-    raise LeftOut(f"the entry point of {image} names no script: {words}")
+    raise LeftOut(f"the table names no script for {language}: {words}")
 
 
-def _unpack(image, folder):
-    made = engine.api("POST", "/containers/create", {"Image": image, "Labels": {"sandbox.bench": "true"}})["Id"]
+def _unpack(folder):
+    if os.path.exists(folder):
+        return
+    os.mkdir(folder)
+    made = engine.api("POST", "/containers/create", {"Image": engine.WORKBENCH, "Labels": {"sandbox.bench": "true"}})["Id"]
     try:
         with subprocess.Popen(["docker", "export", made], stdout=subprocess.PIPE) as export:
             subprocess.run(["tar", "-x", "-C", folder], stdin=export.stdout, check=True)
@@ -34,15 +39,14 @@ def _unpack(image, folder):
 
 
 class Bare:
-    def __init__(self, image, folder):
+    def __init__(self, language, folder):
         if os.geteuid():
             raise LeftOut("the bare interpreter is measured in a chroot: that needs root")
-        config = engine.image(image)["Config"]
-        self.root = os.path.join(folder, f"root-{config['Labels']['sandbox.language']}")
-        os.mkdir(self.root)
-        _unpack(image, self.root)
+        config = engine.image(engine.WORKBENCH)["Config"]
+        self.root = os.path.join(folder, "root")
+        _unpack(self.root)
         os.chown(f"{self.root}/data", 1000, 1000)
-        script, command = command_of(image)
+        script, command = command_of(language)
         asked, self._ask = os.pipe()
         self._told, tell = os.pipe()
         self.pid = os.fork()
@@ -113,11 +117,11 @@ class Exec:
     def __init__(self, client, work, data):
         os.makedirs(data)
         os.chown(data, 1000, 1000)
-        body = client.body(work.image, data) | {"Entrypoint": ["sleep", "infinity"], "OpenStdin": False}
+        body = client.body(work.language, data) | {"Entrypoint": ["sleep", "infinity"], "OpenStdin": False}
         self.id = client.call("POST", "/containers/create", body)["Id"]
         client.call("POST", f"/containers/{self.id}/start")
         self._docker = ["docker", "exec", self.id]
-        self.script, self.command = command_of(work.image)
+        self.script, self.command = command_of(work.language)
         self.written = None
 
     def run(self, work):

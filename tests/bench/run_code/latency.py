@@ -23,15 +23,15 @@ class Ways:
     """The ways to run a work, by title; each returns milliseconds."""
 
     def __init__(self, world: World, works, only=()):
-        languages = {work.language: work for work in works}.items()
+        languages = {work.language: work for work in works}
         self.world = world
-        self.bare = {work.image: Bare(work.image, world.folder) for _, work in languages}
-        self.exec = {work.image: Exec(world.client, work, f"{world.folder}/exec-{language}") for language, work in languages}
+        self.bare = {language: Bare(language, world.folder) for language in languages}
+        self.exec = {language: Exec(world.client, work, f"{world.folder}/exec-{language}") for language, work in languages.items()}
         self.known = {}
         self.callers = {}
         self.table = {
-            "bare interpreter": lambda work: self.bare[work.image].run(work),
-            "docker exec": lambda work: self.exec[work.image].run(work),
+            "bare interpreter": lambda work: self.bare[work.language].run(work),
+            "docker exec": lambda work: self.exec[work.language].run(work),
             "cold, bare REST client": world.client.cold,
             "run_code, cold": lambda work: self.caller("cold").run(work),
             "warm container, bare REST client": world.client.waiting,

@@ -50,11 +50,11 @@ def print_place():
         load = " ".join(file.read().split()[:3])
     version = engine.api("GET", "/version")
     print(f"Machine: {platform.machine()}, {os.cpu_count()} processors, Linux {platform.release()}; load before: {load}")
-    print(f"Engine: {version['Version']} at {engine.host()}, python image {image_version('python')}, bun {image_version('typescript')}\n")
+    print(f"Engine: {version['Version']} at {engine.host()}, Python {image_version('python')}, {image_version('typescript')}\n")
 
 
 def image_version(language):
-    return (engine.image(f"sandcgi-runner-{language}:latest") or {}).get("Config", {}).get("Labels", {}).get("sandbox.version", "is missing")
+    return (engine.image(engine.WORKBENCH) or {}).get("Config", {}).get("Labels", {}).get(f"sandbox.version.{language}", "is missing")
 
 
 def main():

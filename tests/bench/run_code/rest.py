@@ -15,6 +15,7 @@ from http1 import Connection, request
 from work import LeftOut
 
 API = "/v1.40"
+ENTRY = ["/usr/local/bin/entry", "-L", "/usr/local/lib/sandbox/languages", "-F"]  # and the language whose interpreter waits
 READY_S = 60
 REST_S = 0.5  # the least age of a server's warm containers when they are claimed: a processor's caches forget
 
@@ -75,7 +76,7 @@ class Container:
         self.frames = Frames()
         self.data = tempfile.mkdtemp(dir=client.folder)
         os.chown(self.data, 1000, 1000)
-        answer = client.call("POST", "/containers/create", client.body(work.image, self.data))
+        answer = client.call("POST", "/containers/create", client.body(work.language, self.data))
         self.id = answer["Id"]
         self.stream = Connection(client.socket)
         status, _, _ = self.stream.call(request(
@@ -88,7 +89,7 @@ class Container:
 
     def make_ready(self):
         """Waits until the container has the tier that the work needs."""
-        labels = self.client.labels(self.work.image)
+        labels = self.client.labels()
         if labels.get("sandbox.warm") != "true":
             return self
         if self.work.tier == "preloaded":
@@ -118,7 +119,7 @@ class Client:
         self.socket = engine.socket_path()
         self.folder = folder
         self.connection = Connection(self.socket)
-        self._labels = {}
+        self._labels = None
         with open(f"{TOP}/tests/e2e/golden/container.json", encoding="utf-8") as file:
             golden = json.load(file)
         self._config = golden["Config"]
@@ -129,8 +130,8 @@ class Client:
     def close(self):
         self.connection.close()
 
-    def body(self, image, data):
-        return self._config | {"Image": image, "Labels": {"sandbox.bench": "true"},
+    def body(self, language, data):
+        return self._config | {"Image": engine.WORKBENCH, "Entrypoint": [*ENTRY, language], "Labels": {"sandbox.bench": "true"},
                                "HostConfig": self._host | {"Binds": [f"{data}:/data:rw"]}}
 
     def call(self, method, path, body=None):
@@ -139,10 +140,9 @@ class Client:
             raise RuntimeError(f"the engine answers {status} to {method} {path}: {answer[:300]!r}")
         return json.loads(answer) if answer else None
 
-    def labels(self, image):
-        if image not in self._labels:
-            self._labels[image] = engine.image(image)["Config"]["Labels"]
-        return self._labels[image]
+    def labels(self):
+        self._labels = self._labels or engine.image(engine.WORKBENCH)["Config"]["Labels"]
+        return self._labels
 
     def cold(self, work):
         """Milliseconds from the first byte of create to the report."""

@@ -16,10 +16,6 @@ class Work:
     tier: str   # the tier of a warm container that it needs
     goal: float = 0.0  # of the bare interpreter's median, through the whole stack
 
-    @property
-    def image(self):
-        return f"sandcgi-runner-{self.language}:latest"
-
 
 PRINT = Work("print", "print(1)", "python", "print(1)\n", "1", "started", 0.5)
 PANDAS = Work("pandas", "pandas describe", "python", """import pandas as pd

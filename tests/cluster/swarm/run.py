@@ -28,7 +28,7 @@ from harness import Failed  # noqa: E402
 from lab import Lab, inspect, run, wait_for  # noqa: E402
 from mcp import Client, ToolError  # noqa: E402
 
-RUNNER = "sandcgi-runner-bash"
+RUNNER = "sandcgi-runner-workbench"
 PACKAGES = "nginx-light,ca-certificates,libarchive13,libargon2-1,libcjose0,libcurl4,libfcgi0ldbl,libjansson4,libseccomp2,libssl3"
 NODES = ("n1", "n2", "n3")
 THINK_S = 0.3

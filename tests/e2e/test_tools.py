@@ -277,7 +277,7 @@ def _():
 
 @test("Python: every advertised library imports; a chart, a table, a spreadsheet and a PDF are made", timeout=120)
 def _():
-    client = sites.client()
+    client = sites.new_conversation(sites.with_settings(SANDBOX_MEMORY="1g").client())  # for all of them at once
     runners = {r["language"]: r for r in client.structured("list_runners", {})["languages"]}
     names = [library["name"] for library in runners["python"]["libraries"]]
     for name in ("numpy", "pandas", "scipy", "matplotlib", "seaborn", "requests", "psycopg2", "openpyxl", "reportlab"):

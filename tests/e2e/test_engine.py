@@ -12,7 +12,7 @@ from harness import IS_ROOT, Skip, at_test_end, check, contains, equal, holds_fo
 from mcp import ToolError
 
 PLAIN = """FROM debian:trixie-slim
-RUN useradd -u 1000 sandbox && mkdir /data && chown 1000:1000 /data
+RUN mkdir /data && chown 1000:1000 /data
 COPY entry.sh /entry.sh
 LABEL sandbox.runner=true sandbox.language={language}
 ENTRYPOINT ["sh", "/entry.sh"]

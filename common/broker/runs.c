@@ -122,6 +122,7 @@ static void assign_warm(struct broker *b, const struct run_action *action, int64
 static void assign_new(struct broker *b, struct run_action *action, int64_t now_ms)
 {
     const struct supervisor_start wanted = {.runner = action->want.runner,
+                                            .reuse = pool_reuses(b->pool, action->want.runner),
                                             .call = call_handed(action, now_ms)};
     struct child *child = spawn_supervisor(&b->spawner, CHILD_SUPERVISOR, &wanted, &action->why);
 

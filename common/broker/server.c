@@ -256,7 +256,7 @@ static void make_books(struct broker *b)
     b->children = children_new();
     b->tenant_books = tenant_books_new(b->config->tenants);
     b->books_at = DEADLINE_NEVER;
-    b->pool = pool_new(&b->config->pool);
+    b->pool = pool_new(&b->config->pool, &b->housekeeper.runners.list);
     b->queue = run_queue_new(
         &(struct run_queue_settings){.limits = {.server = limits->max_runs,
                                                 .tenant = limits->tenant_runs,

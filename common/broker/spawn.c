@@ -143,6 +143,7 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
 
     start.config = s->config;
     start.root = s->root;
+    start.runners = &s->runners->list;
     start.facts = s->runners->facts;
     start.psandbox = kind == CHILD_PSANDBOX;
     start.helpers_path = s->helpers_path;

@@ -26,8 +26,8 @@ struct spawner {
     sigset_t old_mask;  /* the signal mask that children get back */
 };
 
-/* Of wanted: runner, warm_dir and call, whose connection stays the caller's. NULL: the process
- * could not be made. The row is among the children, its channel is open. */
+/* Of wanted: runner, reuse, warm_dir and call, whose connection stays the caller's. NULL: the
+ * process could not be made. The row is among the children, its channel is open. */
 struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
                                const struct supervisor_start *wanted, struct err *e);
 

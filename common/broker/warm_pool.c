@@ -109,8 +109,10 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 {
     const struct sandbox_root *root = w->spawner->root;
     char name[WARM_DIR_NAME_LEN + 1];
-    const struct supervisor_start wanted = {
-        .runner = action->runner, .warm_dir = name, .call = {.connection = -1}};
+    const struct supervisor_start wanted = {.runner = action->runner,
+                                            .reuse = pool_reuses(w->pool, action->runner),
+                                            .warm_dir = name,
+                                            .call = {.connection = -1}};
     struct err e = ERR_INIT;
 
     if (warm_dir_make(root, name, &e) < 0) {
@@ -124,7 +126,9 @@ static void start_on_warm_dir(struct warm_pool *w, const struct pool_action *act
 static void start_on_sandbox(struct warm_pool *w, const struct pool_action *action)
 {
     const struct supervisor_start wanted = {
-        .runner = action->runner, .call = {.connection = -1, .sandbox_dir = action->sandbox_dir}};
+        .runner = action->runner,
+        .reuse = pool_reuses(w->pool, action->runner),
+        .call = {.connection = -1, .sandbox_dir = action->sandbox_dir}};
     struct err e = ERR_INIT;
 
     if (faccessat(w->spawner->root->fd, action->sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
@@ -139,7 +143,6 @@ void warm_pool_tick(struct warm_pool *w, size_t queued)
     int64_t now_ms = clock_mono_ms(), at_ms = -1;
     const struct pool_now now = {
         .now_ms = now_ms,
-        .runners = &s->runners->list,
         .engine_ok = !*s->runners->engine_error,
         .machine_idle = cpu_pressure_is_idle(&w->cpu, now_ms),
         .waiting_callers = queued,

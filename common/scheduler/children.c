@@ -160,6 +160,11 @@ bool child_is_warm(const struct child *child)
             child->state == CHILD_WIPING);
 }
 
+bool child_has_libraries(const struct child *child)
+{
+    return child->preload_asked || child->tier == ENGINE_TIER_PRELOADED;
+}
+
 /* ---- how many jobs there may be ---- */
 
 static const struct {

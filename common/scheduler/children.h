@@ -28,6 +28,8 @@ enum child_state {
 
 struct queued_run;
 struct child_link;
+struct pool_image;
+struct pool_sandbox;
 
 struct child {
     pid_t pid; /* 0: it began under a broker before */
@@ -41,7 +43,7 @@ struct child {
     unsigned runs;               /* that it has served */
     char sandbox_dir[SANDBOX_NAME_LEN + 1]; /* "": it is on a warm directory */
     char warm_dir[WARM_DIR_NAME_LEN + 1];   /* "": none */
-    char language[RUN_LANGUAGE_MAX + 1];
+    char language[RUN_LANGUAGE_MAX + 1];    /* of its latest run; else one of its image */
     char *image_id; /* what it was made of: another image replaces it; NULL: it was adopted */
     char *tenant, *conversation; /* NULL until claimed; of a job the tenant only */
     enum job_limit limit;        /* of a job: the share that it counts for */
@@ -54,10 +56,13 @@ struct child {
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
-    int64_t born_ms, since_ms; /* clock_mono_ms of the fork, of the state */
-    struct queued_run *run;    /* what it was given and has not taken; NULL: none (run_queue.h) */
-    struct child_link *link;   /* its channel (common/broker/child_io.h); NULL: none */
-    struct child *next;        /* children_next */
+    struct pool_image *image;     /* of a supervisor, as the pool saw it last; NULL: none waits of
+                                     it */
+    struct pool_sandbox *sandbox; /* the same: whose directory it sits on; NULL: not remembered */
+    int64_t born_ms, since_ms;    /* clock_mono_ms of the fork, of the state */
+    struct queued_run *run;  /* what it was given and has not taken; NULL: none (run_queue.h) */
+    struct child_link *link; /* its channel (common/broker/child_io.h); NULL: none */
+    struct child *next;      /* children_next */
 };
 
 struct children; /* grows; pointers to rows stay valid until children_remove */
@@ -96,6 +101,8 @@ void child_set_owner(struct child *child, const char *tenant, const char *conver
 
 /* Its container waits for a run, or will: nothing is assigned to it. */
 bool child_is_warm(const struct child *child);
+/* Its container has its libraries, or will. */
+bool child_has_libraries(const struct child *child);
 
 /* ---- how many jobs there may be of a kind; runs need no job ---- */
 

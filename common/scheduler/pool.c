@@ -4,22 +4,33 @@
 
 #include "common/base/mem.h"
 #include "common/scheduler/pool_books.h"
+#include "common/scheduler/runners.h"
 
 #include <string.h>
 
 #define BACK_OFF_MS     1000  /* after a first failure */
 #define BACK_OFF_MAX_MS 60000 /* and at most; failures further apart are not of one cause */
-#define SOON_MS         2000  /* a conversation that misses after less calls faster than we start */
-#define LATELY          64    /* conversations: with so many, older ones count half */
-#define JOINED_SHARE    4     /* a language that one of so many took as a further one is expected */
+#define UPLOAD_MS       250   /* for the directory of a file to be there */
 
 /* ---- what is remembered and counted (pool_books.h) ---- */
 
-struct pool_lang *pool_lang_of(struct pool *p, const char *language)
+/* Containers of a language can wait. */
+static const struct engine_runner *warm_runner(const struct pool *p, const char *language)
 {
-    for (size_t i = 0; i < p->settings.n; i++)
-        if (strcmp(p->langs[i].setting.language, language) == 0)
-            return &p->langs[i];
+    const struct engine_runner *runner = engine_runners_find(p->runners, language);
+
+    return runner && runner->warm ? runner : NULL;
+}
+
+struct pool_image *pool_image_of(struct pool *p, const char *language)
+{
+    const struct engine_runner *wanted = warm_runner(p, language);
+
+    for (size_t i = 0; wanted && i < p->settings.n; i++) {
+        const struct engine_runner *r = warm_runner(p, p->settings.items[i].language);
+        if (r && strcmp(r->image_id, wanted->image_id) == 0)
+            return &p->images[i];
+    }
     return NULL;
 }
 
@@ -29,17 +40,19 @@ void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox)
 }
 
 static struct pool_sandbox *find_sandbox(struct pool *p, const char *name,
-                                         const struct pool_lang *lang)
+                                         const struct pool_image *image)
 {
     for (size_t i = 0; i < p->n_sandboxes; i++)
-        if (p->sandboxes[i].lang == lang && strcmp(p->sandboxes[i].name, name) == 0)
+        if (p->sandboxes[i].image == image && strcmp(p->sandboxes[i].name, name) == 0)
             return &p->sandboxes[i];
     return NULL;
 }
 
-struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_lang *lang)
+/* The record of that conversation and image, made when there is none: the one used longest ago goes
+ * when there are too many. */
+static struct pool_sandbox *sandbox_of(struct pool *p, const char *name, struct pool_image *image)
 {
-    struct pool_sandbox *oldest = &p->sandboxes[0], *found = find_sandbox(p, name, lang);
+    struct pool_sandbox *oldest = &p->sandboxes[0], *found = find_sandbox(p, name, image);
 
     if (found)
         return found;
@@ -49,116 +62,108 @@ struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct po
     if (p->n_sandboxes == p->max_sandboxes)
         pool_sandbox_drop(p, oldest);
     struct pool_sandbox *sandbox = &p->sandboxes[p->n_sandboxes++];
-    *sandbox = (struct pool_sandbox){.lang = lang};
+    *sandbox = (struct pool_sandbox){.image = image};
     memcpy(sandbox->name, name, strnlen(name, SANDBOX_NAME_LEN));
     return sandbox;
 }
 
-uint64_t pool_usual_bytes(const struct pool_lang *lang, bool preloaded)
+uint64_t pool_usual_bytes(const struct pool_image *image, bool preloaded)
 {
-    const uint64_t seen = !lang ? 0 : preloaded ? lang->preloaded_bytes : lang->started_bytes;
+    const uint64_t seen = !image ? 0 : preloaded ? image->preloaded_bytes : image->started_bytes;
 
     return seen ? seen : preloaded ? POOL_PRELOADED_BYTES : POOL_STARTED_BYTES;
 }
 
-uint64_t pool_bytes_of(struct pool *p, const struct child *c)
+uint64_t pool_bytes_of(const struct child *c)
 {
-    const bool preloaded = c->tier == ENGINE_TIER_PRELOADED || c->preload_asked;
+    const bool preloaded = child_has_libraries(c);
     const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_PRELOADED) == preloaded;
 
-    return measured ? c->memory_bytes + POOL_BESIDE_BYTES
-                    : pool_usual_bytes(pool_lang_of(p, c->language), preloaded);
-}
-
-/* Where the search for a name begins. Names are digests: a few of their digits tell them apart. */
-static size_t index_of(const char *name)
-{
-    size_t h = 0;
-
-    for (size_t i = 0; i < 8 && name[i]; i++)
-        h = h * 31 + (unsigned char)name[i];
-    return h % POOL_INDEX;
-}
-
-struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *c)
-{
-    if (!c->sandbox_dir[0])
-        return NULL;
-    for (size_t at = index_of(c->sandbox_dir); p->index[at]; at = (at + 1) % POOL_INDEX) {
-        struct pool_sandbox *sandbox = &p->sandboxes[p->index[at] - 1];
-        if (strcmp(sandbox->name, c->sandbox_dir) == 0 &&
-            strcmp(sandbox->lang->setting.language, c->language) == 0)
-            return sandbox;
-    }
-    return NULL;
-}
-
-static void count_waiting(struct pool *p, const struct child *c, struct pool_count *out)
-{
-    struct pool_lang *lang = pool_lang_of(p, c->language);
-    struct pool_sandbox *sandbox = pool_sandbox_of_child(p, c);
-
-    if (c->preload_asked && c->tier != ENGINE_TIER_PRELOADED)
-        out->loading++;
-    if (sandbox)
-        sandbox->have++;
-    if (!lang || !c->warm_dir[0])
-        return;
-    lang->have++;
-    if (c->preload_asked || c->tier == ENGINE_TIER_PRELOADED)
-        lang->preloaded++;
+    return measured ? c->memory_bytes + POOL_BESIDE_BYTES : pool_usual_bytes(c->image, preloaded);
 }
 
 /* An adopted one was made with other settings, or of an image that is not known. */
-static bool may_serve_again(const struct pool *p, const struct child *c)
+static bool may_serve_again(struct pool *p, const struct child *c)
 {
-    return pool_settings_may_reuse(&p->settings, c->language) && c->image_id && !c->network &&
+    return p->settings.reuse && pool_image_of(p, c->language) && c->image_id && !c->network &&
            !c->single_use && c->sandbox_dir[0] && c->runs + 1 < POOL_RUNS_MAX;
+}
+
+static void count_waiting(struct child *c, struct pool_count *out)
+{
+    if (c->preload_asked && c->tier != ENGINE_TIER_PRELOADED)
+        out->loading++;
+    if (c->sandbox)
+        c->sandbox->have++;
+    if (c->image && c->warm_dir[0]) {
+        c->image->have++;
+        c->image->preloaded += child_has_libraries(c);
+    } else if (c->image) {
+        c->image->serving++;
+    }
+}
+
+static void count_claimed(struct pool *p, struct child *c, struct pool_count *out)
+{
+    out->running += c->state != CHILD_ENDED;
+    out->callers += c->state == CHILD_STARTING;
+    if (!c->sandbox || c->state == CHILD_ENDED || !may_serve_again(p, c))
+        return;
+    c->sandbox->busy++;
+    c->image->serving++;
+}
+
+static void count_images(struct pool *p)
+{
+    for (size_t i = 0; i < p->settings.n; i++) {
+        struct pool_image *image = &p->images[i];
+        image->n = image->have = image->preloaded = image->serving = 0;
+        image->runner = NULL;
+    }
+    for (size_t i = 0; i < p->settings.n; i++) {
+        struct pool_image *image = pool_image_of(p, p->settings.items[i].language);
+        if (!image)
+            continue;
+        const struct engine_runner *r = warm_runner(p, p->settings.items[i].language);
+        image->n += p->settings.items[i].n;
+        image->runner = runners_of_image(p->runners, r->image_id, NULL);
+    }
 }
 
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out)
 {
     *out = (struct pool_count){0};
-    for (size_t i = 0; i < p->settings.n; i++)
-        p->langs[i].have = p->langs[i].preloaded = 0;
-    memset(p->index, 0, sizeof(p->index));
-    for (size_t i = 0; i < p->n_sandboxes; i++) {
+    count_images(p);
+    for (size_t i = 0; i < p->n_sandboxes; i++)
         p->sandboxes[i].have = p->sandboxes[i].busy = 0;
-        size_t at = index_of(p->sandboxes[i].name);
-        while (p->index[at])
-            at = (at + 1) % POOL_INDEX;
-        p->index[at] = (uint16_t)(i + 1);
-    }
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (c->kind != CHILD_SUPERVISOR)
             continue;
+        c->image = pool_image_of(p, c->language);
+        c->sandbox = c->sandbox_dir[0] ? find_sandbox(p, c->sandbox_dir, c->image) : NULL;
         out->starting += c->state == CHILD_STARTING;
-        out->running += c->claimed && c->state != CHILD_ENDED;
-        out->callers += c->state == CHILD_STARTING && c->claimed;
-        struct pool_sandbox *sandbox = c->claimed ? pool_sandbox_of_child(p, c) : NULL;
-        if (sandbox && c->state != CHILD_ENDED && may_serve_again(p, c))
-            sandbox->busy++;
-        if (c->claimed)
+        if (c->claimed) {
+            count_claimed(p, c, out);
             continue;
-        out->used += pool_bytes_of(p, c);
+        }
+        out->used += pool_bytes_of(c);
         if (child_is_warm(c))
-            count_waiting(p, c, out);
+            count_waiting(c, out);
         else
-            out->leaving += pool_bytes_of(p, c);
+            out->leaving += pool_bytes_of(c);
     }
 }
 
 /* ---- the pool ---- */
 
-struct pool *pool_new(const struct pool_settings *settings)
+struct pool *pool_new(const struct pool_settings *settings, const struct engine_runners *runners)
 {
     struct pool *p = mem_alloc(sizeof *p);
     uint64_t room = settings->memory_bytes / POOL_STARTED_BYTES;
 
     p->settings = *settings;
-    p->last_claim_ms = p->last_end_ms = p->last_guess_ms = POOL_NEVER;
-    for (size_t i = 0; i < settings->n; i++)
-        p->langs[i].setting = settings->items[i];
+    p->runners = runners;
+    p->last_claim_ms = p->last_end_ms = POOL_NEVER;
     p->max_sandboxes = settings->n == 0 || room == 0 ? 1
                        : room < POOL_SANDBOXES_MAX   ? (size_t)room
                                                      : POOL_SANDBOXES_MAX;
@@ -224,8 +229,7 @@ static bool wants_preloaded(const struct pool_want *want)
 
 static bool fits(const struct child *c, const struct pool_want *want)
 {
-    return child_is_warm(c) && !c->network && !(want->single_use && c->runs > 0) &&
-           strcmp(c->language, want->runner->language) == 0 && c->image_id &&
+    return child_is_warm(c) && !c->network && !(want->single_use && c->runs > 0) && c->image_id &&
            strcmp(c->image_id, want->runner->image_id) == 0 &&
            (strcmp(c->sandbox_dir, want->sandbox_dir) == 0 || (!want->known && c->warm_dir[0]));
 }
@@ -279,6 +283,11 @@ struct child *pool_choose(struct pool *p, const struct children *children,
     return best;
 }
 
+bool pool_reuses(struct pool *p, const struct engine_runner *runner)
+{
+    return p->settings.reuse && pool_image_of(p, runner->language);
+}
+
 bool pool_may_reuse(struct pool *p, const struct child *c, int64_t now_ms)
 {
     return may_serve_again(p, c) && now_ms - c->born_ms < POOL_AGE_MS;
@@ -293,94 +302,27 @@ bool pool_may_start(const struct pool *p, const struct children *children)
     return starting < p->settings.starts_max;
 }
 
-/* Has the conversation run a program in another language? */
-static bool has_other(const struct pool *p, const struct pool_sandbox *sandbox)
+void pool_note_claim(struct pool *p, const struct pool_want *want, int64_t now_ms)
 {
-    for (size_t i = 0; i < p->n_sandboxes; i++)
-        if (p->sandboxes[i].used && p->sandboxes[i].lang != sandbox->lang &&
-            strcmp(p->sandboxes[i].name, sandbox->name) == 0)
-            return true;
-    return false;
-}
+    struct pool_image *image = pool_image_of(p, want->runner->language);
 
-/* The first program of a conversation in this language. */
-static void count_language(struct pool *p, struct pool_sandbox *sandbox)
-{
-    sandbox->used = true;
-    sandbox->expected = false;
-    if (has_other(p, sandbox)) {
-        sandbox->lang->joined++;
+    p->last_claim_ms = p->called_ms = now_ms;
+    if (!image || want->network)
         return;
-    }
-    sandbox->lang->begun++;
-    if (++p->begun < LATELY)
-        return;
-    p->begun = 0;
-    for (size_t i = 0; i < p->settings.n; i++) {
-        p->langs[i].joined /= 2;
-        p->begun += p->langs[i].begun /= 2;
-    }
-}
-
-/* A conversation that ran a program is likely to want each language that many of those that began
- * with another took as a further one. No other is forgotten for it. */
-static void expect_languages(struct pool *p, const char *name, int64_t now_ms)
-{
-    for (size_t i = 0; i < p->settings.n; i++) {
-        struct pool_lang *lang = &p->langs[i];
-        if (lang->joined == 0 || lang->joined * JOINED_SHARE < p->begun - lang->begun)
-            continue;
-        if (!find_sandbox(p, name, lang) && p->n_sandboxes == p->max_sandboxes)
-            continue;
-        struct pool_sandbox *sandbox = pool_sandbox_of(p, name, lang);
-        if (sandbox->used)
-            continue;
-        sandbox->ended = sandbox->expected = true;
-        sandbox->used_ms = now_ms;
-    }
-}
-
-static void add_place(const struct pool *p, struct pool_extra *extra, int64_t now_ms)
-{
-    if (extra->n < p->settings.starts_max)
-        extra->n++;
-    extra->changed_ms = now_ms;
-}
-
-void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
-                     int64_t now_ms)
-{
-    struct pool_lang *lang = pool_lang_of(p, want->runner->language);
-    const bool missed = !chosen || chosen->state == CHILD_STARTING;
-
-    p->last_claim_ms = now_ms;
-    if (!lang || want->network)
-        return;
-    struct pool_sandbox *sandbox = pool_sandbox_of(p, want->sandbox_dir, lang);
-    if (!want->known)
-        lang->used_ms = now_ms;
-    if (!sandbox->used)
-        count_language(p, sandbox);
-    if (missed && !want->known)
-        add_place(p, &lang->extra, now_ms);
-    else if (missed && sandbox->ended && now_ms - sandbox->used_ms < SOON_MS)
-        add_place(p, &sandbox->extra, now_ms);
-    sandbox->proven |= want->known;
+    struct pool_sandbox *sandbox = sandbox_of(p, want->sandbox_dir, image);
     sandbox->preloaded = wants_preloaded(want) || (p->settings.reuse && sandbox->preloaded);
     sandbox->used_ms = now_ms;
 }
 
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms)
 {
-    struct pool_lang *lang = pool_lang_of(p, child->language);
+    struct pool_image *image = pool_image_of(p, child->language);
 
-    p->last_end_ms = now_ms;
-    if (!lang || child->network || !child->sandbox_dir[0])
+    p->last_end_ms = p->called_ms = now_ms;
+    if (!image || child->network || !child->sandbox_dir[0])
         return;
-    struct pool_sandbox *sandbox = pool_sandbox_of(p, child->sandbox_dir, lang);
-    sandbox->ended = sandbox->used = true;
-    sandbox->used_ms = now_ms;
-    expect_languages(p, child->sandbox_dir, now_ms);
+    struct pool_sandbox *sandbox = sandbox_of(p, child->sandbox_dir, image);
+    sandbox->from_ms = sandbox->used_ms = now_ms;
 }
 
 void pool_note_doubt(struct pool *p)
@@ -390,52 +332,68 @@ void pool_note_doubt(struct pool *p)
 
 void pool_note_upload(struct pool *p, const char *name, int64_t now_ms)
 {
-    if (p->settings.n == 0)
-        return;
+    struct pool_image *image = NULL;
+
+    for (size_t i = 0; !image && i < p->settings.n; i++)
+        image = pool_image_of(p, p->settings.items[i].language);
     for (size_t i = 0; i < p->n_sandboxes; i++)
         if (strcmp(p->sandboxes[i].name, name) == 0)
             return;
-    struct pool_sandbox *sandbox = pool_sandbox_of(p, name, &p->langs[0]);
-    sandbox->ended = true;
+    if (!image)
+        return;
+    struct pool_sandbox *sandbox = sandbox_of(p, name, image);
     sandbox->used_ms = now_ms;
+    sandbox->from_ms = now_ms + UPLOAD_MS;
 }
 
 void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms)
 {
-    struct pool_lang *lang = pool_lang_of(p, language);
+    struct pool_image *image = pool_image_of(p, language);
 
     /* Several at once have one cause. */
-    if (!lang || now_ms < lang->retry_ms)
+    if (!image || now_ms < image->retry_ms)
         return;
-    if (lang->back_off_ms == 0 || now_ms - lang->retry_ms > BACK_OFF_MAX_MS)
-        lang->back_off_ms = BACK_OFF_MS;
-    else if (lang->back_off_ms < BACK_OFF_MAX_MS / 2)
-        lang->back_off_ms *= 2;
+    if (image->back_off_ms == 0 || now_ms - image->retry_ms > BACK_OFF_MAX_MS)
+        image->back_off_ms = BACK_OFF_MS;
+    else if (image->back_off_ms < BACK_OFF_MAX_MS / 2)
+        image->back_off_ms *= 2;
     else
-        lang->back_off_ms = BACK_OFF_MAX_MS;
-    lang->retry_ms = now_ms + lang->back_off_ms;
+        image->back_off_ms = BACK_OFF_MAX_MS;
+    image->retry_ms = now_ms + image->back_off_ms;
 }
 
 void pool_note_warm(struct pool *p, const struct child *c)
 {
-    struct pool_lang *lang = pool_lang_of(p, c->language);
+    struct pool_image *image = pool_image_of(p, c->language);
 
-    if (!lang || c->memory_bytes == 0)
+    if (!image || c->memory_bytes == 0)
         return;
-    uint64_t *most = c->tier == ENGINE_TIER_PRELOADED ? &lang->preloaded_bytes
-                                                      : &lang->started_bytes;
+    uint64_t *most = c->tier == ENGINE_TIER_PRELOADED ? &image->preloaded_bytes
+                                                      : &image->started_bytes;
     if (*most < c->memory_bytes + POOL_BESIDE_BYTES)
         *most = c->memory_bytes + POOL_BESIDE_BYTES;
 }
 
-static json_t *lang_status(const struct pool_lang *lang, const struct children *children,
-                           int64_t now_ms)
+/* ---- what it tells ---- */
+
+static json_t *image_languages(const struct pool *p, const struct engine_runner *of)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->runners->n; i++)
+        if (strcmp(p->runners->items[i].image_id, of->image_id) == 0)
+            json_array_append_new(list, json_string(p->runners->items[i].language));
+    return list;
+}
+
+static json_t *image_status(const struct pool *p, const struct pool_image *image,
+                            const struct children *children, int64_t now_ms)
 {
     size_t starting = 0, started = 0, preloaded = 0;
     int64_t oldest = 0;
 
     for (struct child *c = NULL; (c = children_next(children, c));) {
-        if (!child_is_warm(c) || strcmp(c->language, lang->setting.language) != 0)
+        if (!child_is_warm(c) || c->image != image)
             continue;
         if (c->state != CHILD_WAITING) {
             starting += c->state == CHILD_STARTING;
@@ -445,10 +403,10 @@ static json_t *lang_status(const struct pool_lang *lang, const struct children *
         if (now_ms - c->born_ms > oldest)
             oldest = now_ms - c->born_ms;
     }
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "language", lang->setting.language,
-                     "places", (json_int_t)lang->setting.n, "spare",
-                     (json_int_t)lang->setting.spare, "extra", (json_int_t)lang->extra.n,
-                     "starting", (json_int_t)starting, "started", (json_int_t)started, "preloaded",
+    return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "image", image->runner->image,
+                     "languages", image_languages(p, image->runner), "places",
+                     (json_int_t)pool_places(p, image, now_ms, true), "starting",
+                     (json_int_t)starting, "started", (json_int_t)started, "preloaded",
                      (json_int_t)preloaded, "oldestMs", (json_int_t)oldest);
 }
 
@@ -456,19 +414,21 @@ static const char *const tier_names[] = {[ENGINE_TIER_NONE] = "none",
                                          [ENGINE_TIER_STARTED] = "started",
                                          [ENGINE_TIER_PRELOADED] = "preloaded"};
 
-static json_t *waiting_status(struct pool *p, const struct children *children, int64_t now_ms)
+static json_t *waiting_status(const struct children *children, int64_t now_ms)
 {
     json_t *list = json_array();
 
-    for (struct child *c = NULL; (c = children_next(children, c));)
+    for (struct child *c = NULL; (c = children_next(children, c));) {
         if (child_is_warm(c))
             json_array_append_new(
                 list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "runId", c->run_id,
-                                "containerId", c->container_id, "language", c->language, "tier",
+                                "containerId", c->container_id, "image",
+                                c->image ? c->image->runner->image : "", "tier",
                                 tier_names[c->state == CHILD_WAITING ? c->tier : ENGINE_TIER_NONE],
                                 "sandbox", c->sandbox_dir, "ageMs",
                                 (json_int_t)(now_ms - c->born_ms), "memoryBytes",
-                                (json_int_t)pool_bytes_of(p, c), "runs", (json_int_t)c->runs));
+                                (json_int_t)pool_bytes_of(c), "runs", (json_int_t)c->runs));
+    }
     return list;
 }
 
@@ -476,17 +436,18 @@ json_t *pool_status(struct pool *p, const struct children *children, int64_t now
 {
     struct pool_count count;
     size_t on_sandboxes = 0;
-    json_t *languages = json_array();
+    json_t *images = json_array();
 
     pool_count(p, children, &count);
     for (size_t i = 0; i < p->n_sandboxes; i++)
         on_sandboxes += p->sandboxes[i].have;
     for (size_t i = 0; i < p->settings.n; i++)
-        json_array_append_new(languages, lang_status(&p->langs[i], children, now_ms));
+        if (p->images[i].runner)
+            json_array_append_new(images, image_status(p, &p->images[i], children, now_ms));
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:o, s:o}", "budgetBytes",
                      (json_int_t)p->settings.memory_bytes, "usedBytes", (json_int_t)count.used,
                      "startsMax", (json_int_t)p->settings.starts_max, "starting",
                      (json_int_t)count.starting, "conversations", (json_int_t)on_sandboxes, "reuse",
                      p->settings.reuse && p->settings.n > 0, "doubted", (json_int_t)p->doubted,
-                     "languages", languages, "waiting", waiting_status(p, children, now_ms));
+                     "images", images, "waiting", waiting_status(children, now_ms));
 }

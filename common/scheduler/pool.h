@@ -5,11 +5,10 @@
  * returns actions, which common/broker/warm_pool.c carries out. It never blocks, forks or touches a
  * descriptor.
  *
- * The aim: as many containers on warm directories as SANDBOX_WARM says for each language, for new
- * conversations, and one container on the directory of each conversation used lately, for its next
- * run: the one that served the last, wiped, where that may be (SANDBOX_REUSE). Where runs found no
- * warm container there are more for a while, and where many conversations use several languages
- * each gets one for these, too. All of them stay within SANDBOX_WARM_MEMORY: the conversation that
+ * A container is of an image, and serves one conversation in all languages of that. As many as
+ * SANDBOX_WARM says wait on warm directories, for new conversations; a conversation that ran a
+ * program gets its container back: the one that served the last run, wiped, where that may be
+ * (SANDBOX_REUSE), or a new one. All of them stay within SANDBOX_WARM_MEMORY: the conversation that
  * was used longest ago loses its container first.
  */
 #pragma once
@@ -32,7 +31,8 @@ struct pool;
  * for themselves. */
 #define POOL_YOUNG_MS 200
 
-struct pool *pool_new(const struct pool_settings *settings);
+/* runners is what there is at each call; borrowed. */
+struct pool *pool_new(const struct pool_settings *settings, const struct engine_runners *runners);
 void pool_free(struct pool *p);
 
 struct pool_want {
@@ -55,7 +55,7 @@ struct pool_want {
 struct child *pool_choose(struct pool *p, const struct children *children,
                           const struct pool_want *want);
 
-/* Does the program, which imports these names, need any that the image can preload? Those are
+/* Does the program, which imports these names, need any that the runner can preload? Those are
  * appended to out, if it is given, with blanks between. */
 bool pool_needs(const struct engine_runner *runner, const json_t *imports, struct buf *out);
 
@@ -63,29 +63,33 @@ bool pool_needs(const struct engine_runner *runner, const json_t *imports, struc
  * one more would slow down all of them. */
 bool pool_may_start(const struct pool *p, const struct children *children);
 
+/* May containers of the runner's image serve several runs? Only where they may wait. */
+bool pool_reuses(struct pool *p, const struct engine_runner *runner);
 /* May the container, whose run has ended, serve the next one of its conversation? Not after 1,000
  * runs or an hour. */
 bool pool_may_reuse(struct pool *p, const struct child *child, int64_t now_ms);
 
 /* What happened. */
 
-/* A run was given to chosen; NULL: to a new container. Call it before the child's row changes. */
-void pool_note_claim(struct pool *p, const struct pool_want *want, const struct child *chosen,
-                     int64_t now_ms);
+/* A run was given to a container. */
+void pool_note_claim(struct pool *p, const struct pool_want *want, int64_t now_ms);
 /* The program of a claimed supervisor is over: its conversation wants a next container. */
 void pool_note_end(struct pool *p, const struct child *child, int64_t now_ms);
 /* A used container was not as it had been before its run. */
 void pool_note_doubt(struct pool *p);
-/* A file is put into a sandbox: a program will read it, in the first language of the settings
- * unless the conversation has used others. */
+/* A file is put into a sandbox: a program will read it, as a rule in the image of the settings'
+ * first language. */
 void pool_note_upload(struct pool *p, const char *sandbox_dir, int64_t now_ms);
-/* A supervisor that was not claimed ended without being told to: no more of this language for 1 s,
- * twice as long each time it goes on, up to a minute. */
+/* A supervisor that was not claimed ended without being told to: no more of this language's image
+ * for 1 s, twice as long each time it goes on, up to a minute. */
 void pool_note_failed_start(struct pool *p, const char *language, int64_t now_ms);
+/* The child has come as far as its tier, and its memory_bytes are known (or 0). */
+void pool_note_warm(struct pool *p, const struct child *child);
+/* That sandbox does not exist any more. */
+void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
 
 struct pool_now {
     int64_t now_ms; /* clock_mono_ms */
-    const struct engine_runners *runners;
     bool engine_ok;
     bool machine_idle;      /* cpu_pressure_is_idle() */
     size_t waiting_callers; /* runs that wait for a place or a start */
@@ -101,7 +105,7 @@ enum pool_do {
 
 struct pool_action {
     enum pool_do what;
-    const struct engine_runner *runner; /* of now->runners; for starts */
+    const struct engine_runner *runner; /* for starts */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct child *child;
     bool fast; /* of POOL_PRELOAD: no run is going on, so the load need not be paced */
@@ -114,41 +118,26 @@ struct pool_action {
  *
  * Nothing is started while a young program runs, unless a run waits, and nothing ended, unless all
  * are over the budget. No more than starts_max are started at once, for runs or as warm ones;
- * nothing while the engine is away, or a language backs off.
- * A run that found no warm container adds a place of its kind, up to starts_max; 10 s without such
- * a run take one away. A conversation used once gets its container when all else is done and no run
- * came for 250 ms, one conversation a second and only within a minute of its use. While a program
- * runs in a container that may be used again, its conversation needs no other. A language that a
- * quarter of the latest conversations that began with another took is treated as used once by each
- * conversation that runs a program. Spare containers are made one at a time when nothing else is to
- * be started and the machine is idle. Over the budget, the
- * conversation used longest ago loses its container first, then the most expensive one goes.
- * Libraries are loaded one container at a time: for conversations whose programs imported them,
- * the one used last before the others, as soon as no program is young; for new conversations while
- * the machine is idle, and one container per language stays without. After an hour, or when the
- * image is another, a container is replaced.
+ * nothing while the engine is away, or an image backs off. Those for new conversations come first.
+ * Of SANDBOX_WARM=auto, all beyond two are made one at a time while the machine is idle, and
+ * conversations' containers count as some of these. Libraries are loaded one container at a time:
+ * for conversations whose programs imported them, the one used last before the others, as soon as
+ * no program is young; for new conversations while the machine is idle, and one container of an
+ * image stays without. After an hour, or when the image is another, a container is replaced.
  */
 bool pool_next(struct pool *p, const struct children *children, const struct pool_now *now,
                struct pool_action *out, int64_t *out_at_ms);
 
-/* The child has come as far as its tier, and its memory_bytes are known (or 0). */
-void pool_note_warm(struct pool *p, const struct child *child);
-
-/* That sandbox does not exist any more. */
-void pool_forget_sandbox(struct pool *p, const char *sandbox_dir);
-
 /*
  * {"budgetBytes", "usedBytes", "startsMax", "starting", "conversations", "reuse", "doubted",
- * "languages": [{"language",
- * "places", "spare", "extra", "starting", "started", "preloaded", "oldestMs"}], "waiting":
- * [{"runId", "containerId", "language", "tier", "sandbox", "ageMs", "memoryBytes", "runs"}]}:
- * doubted counts used containers that could not be wiped since the start; conversations counts
- * containers on known conversations' directories, the numbers of a language are of both kinds,
- * spare are places that are filled while the machine is idle, extra are places that misses added,
- * oldestMs is of the longest wait (0: none). waiting has a row for each container that no run has
- * claimed: tier is "none" while it is being made, "started", or "preloaded" with its libraries;
- * sandbox_dir the sandbox's name, "" on a warm directory; runId is that of its next run,
- * containerId the container's label; memoryBytes as it counts against the budget; runs how many it
- * has served.
+ * "images": [{"image", "languages": […], "places", "starting", "started", "preloaded",
+ * "oldestMs"}], "waiting": [{"runId", "containerId", "image", "tier", "sandbox", "ageMs",
+ * "memoryBytes", "runs"}]}: doubted counts used containers that could not be wiped since the start;
+ * conversations counts containers on known conversations' directories, the numbers of an image are
+ * of both kinds, places are those for new conversations, oldestMs is of the longest wait (0: none).
+ * waiting has a row for each container that no run has claimed: tier is "none" while it is being
+ * made, "started", or "preloaded" with its libraries; sandbox the sandbox's name, "" on a warm
+ * directory; runId is that of its next run, containerId the container's label; memoryBytes as it
+ * counts against the budget; runs how many it has served.
  */
 json_t *pool_status(struct pool *p, const struct children *children, int64_t now_ms);

@@ -4,8 +4,8 @@
 #include "common/scheduler/children.h"
 #include "common/scheduler/pool_settings.h"
 
-/* Assumed memory of a warm container until one of its language was measured: an interpreter, and
- * one with its libraries. */
+/* Assumed memory of a warm container until one of its image was measured: an interpreter, and one
+ * with its libraries. */
 #define POOL_STARTED_BYTES   (16ull * 1024 * 1024)
 #define POOL_PRELOADED_BYTES (96ull * 1024 * 1024)
 /* Memory of the engine for each container, which the container's count does not include. */
@@ -14,44 +14,31 @@
 #define POOL_AGE_MS   3600000 /* of a container */
 #define POOL_RUNS_MAX 1000    /* in a container */
 
-#define POOL_NEVER         (INT64_MIN / 2)          /* before all other times */
-#define POOL_SANDBOXES_MAX 256                      /* conversations remembered */
-#define POOL_INDEX         (4 * POOL_SANDBOXES_MAX) /* a power of two */
+#define POOL_NEVER         (INT64_MIN / 2) /* before all other times */
+#define POOL_SANDBOXES_MAX 256             /* conversations remembered */
 
-/* Places added by runs that found no warm container. */
-struct pool_extra {
-    size_t n;
-    int64_t changed_ms;
-};
-
-/* One language of the settings: containers on warm directories. */
-struct pool_lang {
-    struct pool_language setting;
-    struct pool_extra extra;
-    int64_t used_ms;
-    int64_t back_off_ms;    /* after the latest failure */
-    int64_t retry_ms;       /* nothing is started before */
-    size_t have, preloaded; /* counted by pool_count: all on warm directories, and the preloaded */
-    size_t begun, joined;   /* of the latest conversations: they began with it, or took it as a
-                             * further language */
+/* An image with languages of the settings; its place is that of the first of them. */
+struct pool_image {
+    int64_t back_off_ms;                     /* after the latest failure */
+    int64_t retry_ms;                        /* nothing is started before */
     uint64_t started_bytes, preloaded_bytes; /* the most that one was seen to use; 0: none said */
+    /* Counted by pool_count. */
+    const struct engine_runner *runner; /* the one that is started; NULL: there is no such image */
+    size_t n;                           /* containers that SANDBOX_WARM wants */
+    size_t have, preloaded;             /* all on warm directories, and the preloaded */
+    size_t serving;                     /* all on conversations' */
 };
 
-/* A conversation that ran something lately: containers on its directory, for one language. */
+/* A conversation that ran something lately: containers on its directory, of one image. */
 struct pool_sandbox {
     char name[SANDBOX_NAME_LEN + 1];
-    struct pool_lang *lang; /* of the language */
-    struct pool_extra extra;
+    struct pool_image *image;
     int64_t used_ms;
-    bool ended;     /* a program of it is over, or it got a file: it may want a next one. Or one in
-                     * another language is, and many conversations take this one, too */
-    bool used;      /* it ran a program in this language */
-    bool expected;  /* it did not, but many others did: no container ends to make room for this */
-    bool proven;    /* it was used again: it is likely to be once more */
-    bool preloaded; /* its last program wanted a library that can be preloaded, or one before it
-                     * whose container still serves */
-    size_t have;    /* counted by pool_count: containers that wait, or will */
-    size_t busy;    /* the same: those that run and may be used again */
+    int64_t from_ms; /* it may have a next container; 0: not before its program is over */
+    bool preloaded;  /* its last program wanted a library that can be preloaded, or one before it
+                      * whose container still serves */
+    size_t have;     /* counted by pool_count: containers that wait, or will */
+    size_t busy;     /* the same: those that run and may be used again */
 };
 
 /* Counted among the children. */
@@ -66,31 +53,25 @@ struct pool_count {
 
 struct pool {
     struct pool_settings settings;
-    struct pool_lang langs[POOL_LANGUAGES_MAX];
+    const struct engine_runners *runners;
+    struct pool_image images[POOL_LANGUAGES_MAX];
     struct pool_sandbox *sandboxes;
     size_t n_sandboxes, max_sandboxes;
-    size_t begun; /* all that began lately */
-    uint16_t
-        index[POOL_INDEX]; /* where a sandbox_dir is, from 1; 0: none. Made anew by pool_count */
     int64_t last_claim_ms, last_end_ms; /* of runs */
-    int64_t last_guess_ms; /* when a container was last started for a conversation used once */
-    int64_t last_load_ms;  /* when one was last told to load its libraries */
-    uint64_t doubted;      /* used containers that could not be wiped */
+    int64_t called_ms;                  /* the latest of both, or the first look; 0: none */
+    int64_t last_load_ms;               /* when one was last told to load its libraries */
+    uint64_t doubted;                   /* used containers that could not be wiped */
 };
 
-struct pool_lang *pool_lang_of(struct pool *p, const char *language);
-/* The record of that conversation and language, made when there is none: the one used longest ago
- * goes when there are too many. */
-struct pool_sandbox *pool_sandbox_of(struct pool *p, const char *name, struct pool_lang *lang);
+/* The image of that language; NULL: none waits of it. */
+struct pool_image *pool_image_of(struct pool *p, const char *language);
+/* How many are to wait for new conversations: at once, or all, once the machine is idle. */
+size_t pool_places(const struct pool *p, const struct pool_image *image, int64_t now_ms, bool all);
 void pool_sandbox_drop(struct pool *p, struct pool_sandbox *sandbox);
+/* The usual memory of a container of this image. */
+uint64_t pool_usual_bytes(const struct pool_image *image, bool preloaded);
 
-/* The record of the conversation whose directory the child sits on; NULL: none. By an index, which
- * pool_count makes: it is asked for each child several times. */
-struct pool_sandbox *pool_sandbox_of_child(struct pool *p, const struct child *child);
-/* The usual memory of a container of this language. */
-uint64_t pool_usual_bytes(const struct pool_lang *lang, bool preloaded);
-
-/* Counts the children into *out and into langs and sandboxes. */
+/* Counts the children into *out and into images and sandboxes, and notes both in their rows. */
 void pool_count(struct pool *p, const struct children *children, struct pool_count *out);
-/* Its memory; if not measured, the usual of its language. */
-uint64_t pool_bytes_of(struct pool *p, const struct child *child);
+/* Its memory; if not measured, the usual of its image. */
+uint64_t pool_bytes_of(const struct child *child);

@@ -5,13 +5,17 @@
 
 #include <string.h>
 
+/* Memory at rest. SANDBOX_WARM_IDLE is the time of a conversation's container. */
+#define LIBRARIES_MS 600000 /* since its conversation's last use: one with libraries goes */
+#define CALLS_MS     900000 /* since any call: all go but those that are to wait at once */
+#define FURTHER_MS   10000  /* unused: a conversation's further container goes */
+
 #define ANSWER_MS 15    /* after a run's end: its answer is being sent */
 #define SETTLE_MS 250   /* without a claim, before work that is only likely to be useful */
-#define GUESS_MS  1000  /* between two starts for conversations that were used once */
-#define FRESH_MS  60000 /* since its use, for such a conversation */
-#define EXTRA_MS  10000 /* without a miss: an added place goes */
 #define LOAD_MS   60000 /* one that preloads for longer does not keep others from it */
 #define IDLE_MS   1000  /* between checks whether the machine is idle */
+
+#define AUTO_AT_ONCE 2 /* of SANDBOX_WARM=auto */
 
 /* The state of one call of pool_next. */
 struct pool_pass {
@@ -20,14 +24,6 @@ struct pool_pass {
     const struct pool_now *now;
     struct pool_count count;
     int64_t again_ms; /* when something changes by itself; -1: never */
-};
-
-/* A place for the next container. */
-struct candidate {
-    struct pool_lang *lang;
-    struct pool_sandbox *sandbox; /* NULL: it goes on a warm directory */
-    size_t have;
-    int64_t used_ms;
 };
 
 static void ask_again(struct pool_pass *l, int64_t at_ms)
@@ -44,89 +40,56 @@ static bool is_reached(struct pool_pass *l, int64_t at_ms)
     return l->now->now_ms >= at_ms;
 }
 
-static const struct engine_runner *runner_of(const struct pool_pass *l, const char *language)
-{
-    const struct engine_runners *all = l->now->runners;
-
-    for (size_t i = 0; all && i < all->n; i++)
-        if (all->items[i].warm && strcmp(all->items[i].language, language) == 0)
-            return &all->items[i];
-    return NULL;
-}
-
-/* Removes added places after EXTRA_MS without a miss. */
-static void let_lapse(struct pool_pass *l, struct pool_extra *extra)
-{
-    while (extra->n > 0 && l->now->now_ms - extra->changed_ms >= EXTRA_MS) {
-        extra->n--;
-        extra->changed_ms += EXTRA_MS;
-    }
-    if (extra->n > 0)
-        ask_again(l, extra->changed_ms + EXTRA_MS);
-}
-
 /* Applies what expires by time alone. */
 static void pass_time(struct pool_pass *l)
 {
     struct pool *p = l->pool;
 
-    for (size_t i = 0; i < p->settings.n; i++)
-        let_lapse(l, &p->langs[i].extra);
-    for (size_t i = p->n_sandboxes; i-- > 0;) {
-        struct pool_sandbox *sandbox = &p->sandboxes[i];
-        if (is_reached(l, sandbox->used_ms + p->settings.idle_ms))
-            pool_sandbox_drop(p, sandbox);
-        else
-            let_lapse(l, &sandbox->extra);
-    }
+    if (p->called_ms == 0)
+        p->called_ms = l->now->now_ms;
+    const bool at_rest = is_reached(l, p->called_ms + CALLS_MS);
+    for (size_t i = p->n_sandboxes; i-- > 0;)
+        if (at_rest || is_reached(l, p->sandboxes[i].used_ms + p->settings.idle_ms))
+            pool_sandbox_drop(p, &p->sandboxes[i]);
+        else if (is_reached(l, p->sandboxes[i].used_ms + LIBRARIES_MS))
+            p->sandboxes[i].preloaded = false;
 }
 
-static size_t places_of_lang(const struct pool_lang *lang)
+size_t pool_places(const struct pool *p, const struct pool_image *image, int64_t now_ms, bool all)
 {
-    return lang->setting.n + lang->extra.n;
+    const size_t at_once = p->settings.automatic && image->n > AUTO_AT_ONCE ? AUTO_AT_ONCE
+                                                                            : image->n;
+
+    if (!all || now_ms - p->called_ms >= CALLS_MS || image->n < at_once + image->serving)
+        return at_once;
+    return p->settings.automatic ? image->n - image->serving : at_once;
 }
 
-/* Those for which the machine has to be idle, too. */
-static size_t all_places_of_lang(const struct pool_lang *lang)
+static size_t places(const struct pool_pass *l, const struct pool_image *image, bool all)
 {
-    return places_of_lang(lang) + lang->setting.spare;
+    return pool_places(l->pool, image, l->now->now_ms, all);
 }
 
-static size_t places_of_sandbox(const struct pool_sandbox *sandbox)
-{
-    return sandbox->ended ? 1 + sandbox->extra.n : 0;
-}
-
-/* Is it too old, of a replaced image, or for a conversation that is not remembered? */
+/* Is it of no use for what it waits for? */
 static bool is_stale(struct pool_pass *l, const struct child *c)
 {
     if (is_reached(l, c->born_ms + POOL_AGE_MS))
         return true;
-    if (l->now->engine_ok && l->now->runners) {
-        const struct engine_runner *r = runner_of(l, c->language);
-        if (!r || !c->image_id || strcmp(r->image_id, c->image_id) != 0)
-            return true;
-    }
-    return c->warm_dir[0] ? !pool_lang_of(l->pool, c->language)
-                          : !pool_sandbox_of_child(l->pool, c);
+    if (l->now->engine_ok &&
+        (!c->image || !c->image_id || strcmp(c->image->runner->image_id, c->image_id) != 0))
+        return true;
+    if (c->warm_dir[0])
+        return false;
+    if (!c->sandbox ||
+        (child_has_libraries(c) && is_reached(l, c->sandbox->used_ms + LIBRARIES_MS)))
+        return true;
+    return c->sandbox->have > 1 && is_reached(l, c->since_ms + FURTHER_MS);
 }
 
 static bool action(struct pool_action *out, enum pool_do what, struct child *c)
 {
     *out = (struct pool_action){.what = what, .child = c};
     return true;
-}
-
-/* Is the one used longer ago than the other, or larger where neither waits for a conversation? */
-static bool goes_before(struct pool_pass *l, const struct child *one, const struct child *other)
-{
-    const struct pool_sandbox *a = pool_sandbox_of_child(l->pool, one);
-    const struct pool_sandbox *b = other ? pool_sandbox_of_child(l->pool, other) : NULL;
-
-    if (!other || !a != !b)
-        return !other || a;
-    return a ? a->used_ms < b->used_ms
-             : pool_bytes_of(l->pool, one) > pool_bytes_of(l->pool, other);
 }
 
 /* When no program is young and the last answer has been sent. A program that has not reported that
@@ -145,32 +108,55 @@ static int64_t quiet_from_ms(const struct pool_pass *l)
     return at_ms;
 }
 
-/* Ends the cheapest surplus container, the oldest of equal ones; when all together are over the
- * budget, that of the conversation used longest ago, then the most expensive. Within the budget it
- * waits until no program is young: the end of a container takes the engine as much as a start. */
+/* The container of the conversation used longest ago, if that was before; NULL: none. */
+static struct child *least_used(const struct pool_pass *l, int64_t before_ms)
+{
+    struct child *found = NULL;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));)
+        if (child_is_warm(c) && c->sandbox && c->sandbox->used_ms < before_ms) {
+            found = c;
+            before_ms = c->sandbox->used_ms;
+        }
+    return found;
+}
+
+/* The cheapest surplus container, or the most expensive of all, the oldest of equal ones; NULL:
+ * none. */
+static struct child *find_warm(struct pool_pass *l, bool surplus)
+{
+    struct child *found = NULL;
+    uint64_t bytes = 0;
+
+    for (struct child *c = NULL; (c = children_next(l->children, c));) {
+        if (!child_is_warm(c) || (surplus && (!c->warm_dir[0] || !c->image ||
+                                              c->image->have <= places(l, c->image, true))))
+            continue;
+        if (found && (surplus ? pool_bytes_of(c) >= bytes : pool_bytes_of(c) <= bytes))
+            continue;
+        found = c;
+        bytes = pool_bytes_of(c);
+    }
+    return found;
+}
+
+/* Ends what is stale, then what is surplus; when all together are over the budget, the container of
+ * the conversation used longest ago, then the most expensive. Within the budget it waits until no
+ * program is young: the end of a container takes the engine as much as a start. */
 static bool end_one(struct pool_pass *l, struct pool_action *out)
 {
     const bool over = l->count.used - l->count.leaving > l->pool->settings.memory_bytes;
-    struct child *worst = NULL, *first = NULL;
 
     if (!over && !is_reached(l, quiet_from_ms(l)))
         return false;
-    for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        if (!child_is_warm(c))
-            continue;
-        if (is_stale(l, c))
+    for (struct child *c = NULL; (c = children_next(l->children, c));)
+        if (child_is_warm(c) && is_stale(l, c))
             return action(out, POOL_END, c);
-        const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
-        const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
-        if ((c->warm_dir[0] ? lang->have > all_places_of_lang(lang)
-                            : sandbox->have > places_of_sandbox(sandbox)) &&
-            (!worst || pool_bytes_of(l->pool, c) < pool_bytes_of(l->pool, worst)))
-            worst = c;
-        if (over && goes_before(l, c, first))
-            first = c;
-    }
-    if (!worst)
-        worst = first;
+    struct child *worst = find_warm(l, true);
+    if (!worst && over)
+        worst = least_used(l, INT64_MAX);
+    if (!worst && over)
+        worst = find_warm(l, false);
     return worst && action(out, POOL_END, worst);
 }
 
@@ -184,43 +170,38 @@ static bool may_begin(struct pool_pass *l)
     return l->now->waiting_callers > 0 || l->count.callers > 0 || is_reached(l, quiet_ms);
 }
 
-static bool may_start(struct pool_pass *l, const struct pool_lang *lang)
+static bool may_start(struct pool_pass *l, const struct pool_image *image)
 {
-    return runner_of(l, lang->setting.language) && is_reached(l, lang->retry_ms);
+    return image->runner && is_reached(l, image->retry_ms);
 }
 
-/* The fewest containers first, then the latest use. */
-static void propose(struct candidate *best, struct candidate c)
+/* The image of which a new conversation would find the fewest; NULL: all find enough. */
+static struct pool_image *choose_image(struct pool_pass *l, bool all)
 {
-    if (!best->lang || c.have < best->have || (c.have == best->have && c.used_ms > best->used_ms))
-        *best = c;
-}
+    struct pool_image *best = NULL;
 
-static void propose_langs(struct pool_pass *l, struct candidate *best, bool spare)
-{
     for (size_t i = 0; i < l->pool->settings.n; i++) {
-        struct pool_lang *lang = &l->pool->langs[i];
-        if (lang->have < (spare ? all_places_of_lang(lang) : places_of_lang(lang)) &&
-            may_start(l, lang))
-            propose(best,
-                    (struct candidate){.lang = lang, .have = lang->have, .used_ms = lang->used_ms});
+        struct pool_image *image = &l->pool->images[i];
+        if (may_start(l, image) && image->have < places(l, image, all) &&
+            (!best || image->have < best->have))
+            best = image;
     }
+    return best;
 }
 
-static void propose_sandboxes(struct pool_pass *l, struct candidate *best, bool proven)
+/* The conversation used last of those that want a container. */
+static struct pool_sandbox *choose_sandbox(struct pool_pass *l)
 {
+    struct pool_sandbox *best = NULL;
+
     for (size_t i = 0; i < l->pool->n_sandboxes; i++) {
         struct pool_sandbox *sandbox = &l->pool->sandboxes[i];
-        if (sandbox->proven == proven &&
-            sandbox->have + sandbox->busy < places_of_sandbox(sandbox) &&
-            (proven || (is_reached(l, sandbox->used_ms + SETTLE_MS) &&
-                        l->now->now_ms - sandbox->used_ms < FRESH_MS)) &&
-            may_start(l, sandbox->lang))
-            propose(best, (struct candidate){.lang = sandbox->lang,
-                                             .sandbox = sandbox,
-                                             .have = sandbox->have,
-                                             .used_ms = sandbox->used_ms});
+        if (sandbox->from_ms > 0 && sandbox->have + sandbox->busy == 0 &&
+            (!best || sandbox->used_ms > best->used_ms) && is_reached(l, sandbox->from_ms) &&
+            may_start(l, sandbox->image))
+            best = sandbox;
     }
+    return best;
 }
 
 /* Has no run come for a moment? Then there is time for what is not needed at once. */
@@ -229,41 +210,15 @@ static bool is_settled(struct pool_pass *l)
     return is_reached(l, l->pool->last_claim_ms + SETTLE_MS);
 }
 
-static struct candidate choose_candidate(struct pool_pass *l)
+/* Makes room for that conversation, or (NULL) a new one. */
+static bool evict_for(struct pool_pass *l, const struct pool_sandbox *who, struct pool_action *out)
 {
-    struct candidate best = {0};
+    struct child *c = least_used(l, who ? who->used_ms : INT64_MAX);
 
-    propose_langs(l, &best, false);
-    propose_sandboxes(l, &best, true);
-    /* A conversation used once may never return: its container is started only when no other
-     * start is needed, one per GUESS_MS. */
-    if (!best.lang && l->count.starting == 0) {
-        propose_sandboxes(l, &best, false);
-        if (best.lang && !(is_reached(l, l->pool->last_guess_ms + GUESS_MS) && is_settled(l)))
-            best.lang = NULL;
-    }
-    return best;
-}
-
-/* Ends the container of the least recently used conversation, if that is older than the candidate.
- */
-static bool evict_for(struct pool_pass *l, const struct candidate *who, struct pool_action *out)
-{
-    struct child *oldest = NULL;
-    struct pool_sandbox *of = NULL;
-
-    for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        struct pool_sandbox *sandbox = child_is_warm(c) ? pool_sandbox_of_child(l->pool, c) : NULL;
-        if (!sandbox || (who->sandbox && sandbox->used_ms >= who->used_ms) ||
-            (of && sandbox->used_ms >= of->used_ms))
-            continue;
-        oldest = c;
-        of = sandbox;
-    }
-    if (!oldest)
+    if (!c)
         return false;
-    pool_sandbox_drop(l->pool, of); /* its next use adds it again */
-    return action(out, POOL_END, oldest);
+    pool_sandbox_drop(l->pool, c->sandbox); /* its next use adds it again */
+    return action(out, POOL_END, c);
 }
 
 static bool start_one(struct pool_pass *l, struct pool_action *out)
@@ -272,38 +227,34 @@ static bool start_one(struct pool_pass *l, struct pool_action *out)
 
     if (!may_begin(l))
         return false;
-    struct candidate who = choose_candidate(l);
-    if (!who.lang)
+    struct pool_image *image = choose_image(l, false);
+    struct pool_sandbox *sandbox = image ? NULL : choose_sandbox(l);
+    if (sandbox)
+        image = sandbox->image;
+    if (!image)
         return false;
-    const uint64_t more = pool_usual_bytes(who.lang, false);
+    const uint64_t more = pool_usual_bytes(image, false);
     if (l->count.used - l->count.leaving + more > budget)
-        return !(who.sandbox && who.sandbox->expected) && evict_for(l, &who, out);
+        return evict_for(l, sandbox, out);
     if (l->count.used + more > budget)
         return false; /* until the released ones have ended */
-    if (who.sandbox && !who.sandbox->proven)
-        l->pool->last_guess_ms = l->now->now_ms;
-    *out = (struct pool_action){.what = who.sandbox ? POOL_START_ON_SANDBOX
-                                                    : POOL_START_ON_WARM_DIR,
-                                .runner = runner_of(l, who.lang->setting.language)};
-    if (who.sandbox)
-        memcpy(out->sandbox_dir, who.sandbox->name, sizeof(out->sandbox_dir));
+    *out = (struct pool_action){.what = sandbox ? POOL_START_ON_SANDBOX : POOL_START_ON_WARM_DIR,
+                                .runner = image->runner};
+    if (sandbox)
+        memcpy(out->sandbox_dir, sandbox->name, sizeof(out->sandbox_dir));
     return true;
 }
 
 /* One place of several stays without libraries, for programs that import none. */
 static bool wants_loading(struct pool_pass *l, const struct child *c)
 {
-    const struct engine_runner *r = runner_of(l, c->language);
-
-    if (!r || !r->preload || !r->preload[0] || c->state != CHILD_WAITING || c->preload_asked ||
-        c->tier != ENGINE_TIER_STARTED)
+    if (!c->image || !*c->image->runner->preload || c->state != CHILD_WAITING ||
+        child_has_libraries(c) || c->tier != ENGINE_TIER_STARTED)
         return false;
-    const struct pool_lang *lang = pool_lang_of(l->pool, c->language);
-    const struct pool_sandbox *sandbox = pool_sandbox_of_child(l->pool, c);
-    if (!lang || !c->warm_dir[0])
-        return sandbox && sandbox->preloaded; /* NULL: it is about to end */
-    const size_t n = lang->setting.n + lang->setting.spare;
-    return lang->preloaded < (n > 1 ? n - 1 : 1);
+    if (!c->warm_dir[0])
+        return c->sandbox && c->sandbox->preloaded; /* NULL: it is about to end */
+    const size_t n = places(l, c->image, true);
+    return c->image->preloaded < (n > 1 ? n - 1 : 1);
 }
 
 static bool is_idle(struct pool_pass *l)
@@ -337,10 +288,10 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
         if (!child_is_warm(c) || !wants_loading(l, c) || (best && !c->sandbox_dir[0]) ||
             !may_load(l, c))
             continue;
-        const uint64_t others = l->count.used - pool_bytes_of(l->pool, c);
-        const uint64_t more = pool_usual_bytes(pool_lang_of(l->pool, c->language), true);
+        const uint64_t others = l->count.used - pool_bytes_of(c);
+        const uint64_t more = pool_usual_bytes(c->image, true);
         if (others + more <= l->pool->settings.memory_bytes &&
-            (!best || !best->sandbox_dir[0] || goes_before(l, best, c)))
+            (!best || !best->sandbox || c->sandbox->used_ms > best->sandbox->used_ms))
             best = c;
     }
     if (!best)
@@ -353,19 +304,16 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
 
 /* After all libraries, and in room that none of them needs: a container that has them is worth
  * several that do not. */
-static bool start_spare(struct pool_pass *l, struct pool_action *out)
+static bool start_more(struct pool_pass *l, struct pool_action *out)
 {
-    struct candidate who = {0};
-
     if (l->count.starting > 0 || is_loading(l) || !may_begin(l))
         return false;
-    propose_langs(l, &who, true);
-    if (!who.lang || !is_idle(l) ||
-        l->count.used + pool_usual_bytes(who.lang, false) + pool_usual_bytes(who.lang, true) >
+    const struct pool_image *image = choose_image(l, true);
+    if (!image || !is_idle(l) ||
+        l->count.used + pool_usual_bytes(image, false) + pool_usual_bytes(image, true) >
             l->pool->settings.memory_bytes)
         return false;
-    *out = (struct pool_action){.what = POOL_START_ON_WARM_DIR,
-                                .runner = runner_of(l, who.lang->setting.language)};
+    *out = (struct pool_action){.what = POOL_START_ON_WARM_DIR, .runner = image->runner};
     return true;
 }
 
@@ -379,7 +327,7 @@ bool pool_next(struct pool *p, const struct children *children, const struct poo
         return false;
     pass_time(&l);
     pool_count(p, children, &l.count);
-    if (end_one(&l, out) || start_one(&l, out) || load_one(&l, out) || start_spare(&l, out))
+    if (end_one(&l, out) || start_one(&l, out) || load_one(&l, out) || start_more(&l, out))
         return true;
     *out_at_ms = l.again_ms;
     return false;

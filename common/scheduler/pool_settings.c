@@ -12,23 +12,10 @@
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789+#._-"
 
 /* "auto". */
-#define AUTO_SHARE 4 /* of the memory: one part in so many is for new conversations */
-#define AUTO_TIMES 8 /* the numbers below, at most */
-#define MB         (1024ull * 1024)
-
-static const struct {
-    const char *language;
-    size_t n;
-    uint64_t bytes; /* of one, with its libraries */
-} automatic[] = {{"python", 2, 80 * MB}, {"typescript", 1, 24 * MB}, {"bash", 1, 16 * MB}};
-
-bool pool_settings_may_reuse(const struct pool_settings *s, const char *language)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->items[i].language, language) == 0)
-            return s->reuse;
-    return false;
-}
+#define AUTO_BYTES (90ull * 1024 * 1024) /* of a container with its libraries */
+#define AUTO_SHARE 2                     /* of the memory: one part in so many */
+#define AUTO_MIN   2
+#define AUTO_MAX   24
 
 /* One "language=n"; the words are cut in place. */
 static int add_language(struct pool_settings *s, char *word, struct err *e)
@@ -76,21 +63,17 @@ static char *trim(char *s)
     return s;
 }
 
-/* Needs memory_bytes. */
+/* Needs memory_bytes. They are one image's, as a rule, where the numbers add up. */
 static void set_automatic(struct pool_settings *s)
 {
-    uint64_t once = 0;
+    const uint64_t room = s->memory_bytes / AUTO_SHARE / AUTO_BYTES;
+    const size_t n = room < AUTO_MIN ? AUTO_MIN : room > AUTO_MAX ? AUTO_MAX : (size_t)room;
 
-    for (size_t i = 0; i < ARRAY_LEN(automatic); i++)
-        once += automatic[i].n * automatic[i].bytes;
-    uint64_t times = s->memory_bytes / AUTO_SHARE / once;
-    times = times < 1 ? 1 : times > AUTO_TIMES ? AUTO_TIMES : times;
-    for (s->n = 0; s->n < ARRAY_LEN(automatic); s->n++) {
-        struct pool_language *item = &s->items[s->n];
-        memcpy(item->language, automatic[s->n].language, strlen(automatic[s->n].language) + 1);
-        item->n = automatic[s->n].n;
-        item->spare = (size_t)(times - 1) * item->n;
-    }
+    s->items[0] = (struct pool_language){.language = "python", .n = n > 3 ? n - 2 : 1};
+    s->items[1] = (struct pool_language){.language = "bash", .n = 1};
+    s->items[2] = (struct pool_language){.language = "typescript", .n = 1};
+    s->n = n > 2 ? 3 : 2;
+    s->automatic = true;
 }
 
 static int parse_warm(const char *text, struct pool_settings *s, struct err *e)
@@ -99,6 +82,7 @@ static int parse_warm(const char *text, struct pool_settings *s, struct err *e)
     char *next = trim(copy);
 
     s->n = 0;
+    s->automatic = false;
     if (!*next || strcmp(next, "0") == 0)
         return 0;
     if (strcmp(next, "auto") == 0) {

@@ -13,29 +13,25 @@
 
 struct pool_language {
     char language[POOL_LANGUAGE_NAME + 1];
-    size_t n;     /* containers that wait, at least 1 */
-    size_t spare; /* more of them, made while the machine is idle */
+    size_t n; /* containers that wait, at least 1; the numbers of an image's languages add up */
 };
 
 /* n == 0: nothing waits, every run starts its container itself. */
 struct pool_settings {
     struct pool_language items[POOL_LANGUAGES_MAX];
     size_t n;
+    bool automatic;        /* most are made while the machine is idle (pool.h) */
     uint64_t memory_bytes; /* for all that wait */
     int64_t idle_ms;       /* a known conversation's container goes after */
     size_t starts_max;     /* containers being started at the same time */
     bool reuse;            /* a container that served a run waits for its conversation's next one */
 };
 
-/* May a container of that language serve several runs? Only those that may wait. */
-bool pool_settings_may_reuse(const struct pool_settings *s, const char *language);
-
 /*
  * warm is "python=2,typescript=1" (0 leaves one out; languages without an image are fine) or
- * "auto": two for Python, one for TypeScript, one for Bash, and as many times these in spare as a
- * quarter of the memory has room for, at most eight times in all. memory is a size or a share of
- * machine_bytes such as "25%". Fills items, n and memory_bytes. ERR_INVALID naming the setting, and
- * what is wrong in it.
+ * "auto": for an image with Python, TypeScript and Bash as many as half of the memory holds with
+ * their libraries, from 2 to 24. memory is a size or a share of machine_bytes such as "25%". Fills
+ * items, n, automatic and memory_bytes. ERR_INVALID naming the setting, and what is wrong in it.
  */
 int pool_settings_parse(const char *warm, const char *memory, uint64_t machine_bytes,
                         struct pool_settings *out, struct err *e);

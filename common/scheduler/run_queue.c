@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/metrics.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct run_queue {
@@ -317,8 +318,7 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
     struct queued_run *run = action->run;
     bool warm = action->what == RUN_ASSIGN && child->state != CHILD_STARTING;
 
-    pool_note_claim(q->settings.pool, &action->want, action->what == RUN_ASSIGN ? child : NULL,
-                    now_ms);
+    pool_note_claim(q->settings.pool, &action->want, now_ms);
     q->tally.warm += warm;
     q->tally.cold += !warm;
     q->tally.reused += child->runs > 0;
@@ -334,6 +334,7 @@ void run_queue_assigned(struct run_queue *q, const struct run_action *action, st
     child->network = run->network;
     child->single_use = run->single_use;
     memcpy(child->sandbox_dir, run->sandbox_dir, sizeof child->sandbox_dir);
+    snprintf(child->language, sizeof child->language, "%s", run->language);
     child_set_owner(child, run->tenant, run->conversation);
     run_set_stage(q, run, RUN_ASSIGNED);
     if (run->round > q->round)

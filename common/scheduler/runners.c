@@ -31,6 +31,20 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
     return NULL;
 }
 
+const struct engine_runner *runners_of_image(const struct engine_runners *runners,
+                                             const char *image_id, const char *language)
+{
+    const struct engine_runner *found = NULL;
+
+    for (size_t i = 0; i < runners->n; i++) {
+        const struct engine_runner *r = &runners->items[i];
+        if (strcmp(r->image_id, image_id) == 0 &&
+            (language ? strcmp(r->language, language) == 0 : !found || *r->preload))
+            found = r;
+    }
+    return found;
+}
+
 int runners_check_network(const struct runners *r, enum network_tier limit,
                           enum network_tier wanted, struct err *e)
 {

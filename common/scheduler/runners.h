@@ -23,6 +23,11 @@ struct runners {
 const struct engine_runner *runners_find(const struct runners *r, const char *language,
                                          struct err *e);
 
+/* That language of the image, or (NULL) the one whose libraries can be preloaded, else any; NULL:
+ * it has none. */
+const struct engine_runner *runners_of_image(const struct engine_runners *runners,
+                                             const char *image_id, const char *language);
+
 /* May a call have the network that it wants, with limit as the most? */
 int runners_check_network(const struct runners *r, enum network_tier limit,
                           enum network_tier wanted, struct err *e);

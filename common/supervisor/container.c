@@ -190,8 +190,7 @@ bool container_may_serve(const struct container_use *it, const struct container_
     const struct stat *a = &it->dir, *b = &wanted->dir;
 
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_uid == b->st_uid &&
-           a->st_gid == b->st_gid && is_same(it->language, wanted->language) &&
-           is_same(it->image_id, wanted->image_id) &&
+           a->st_gid == b->st_gid && is_same(it->image_id, wanted->image_id) &&
            (!it->tenant || (is_same(it->tenant, wanted->tenant) &&
                             is_same(it->conversation, wanted->conversation)));
 }
@@ -210,6 +209,6 @@ void container_log_failure(const struct container *c, const char *what, const ch
 
     if (e->kind == ERR_IO || e->kind == ERR_INTERNAL || e->kind == ERR_UNAVAILABLE ||
         e->kind == ERR_REFUSED || e->kind == ERR_LOST || e->kind == ERR_NOT_FOUND)
-        log_warn("%s %s language=%s: %s", what, id, start->runner ? start->runner->language : "-",
+        log_warn("%s %s image=%s: %s", what, id, start->runner ? start->runner->image : "-",
                  e->text);
 }

@@ -75,7 +75,7 @@ void container_log_failure(const struct container *c, const char *what, const ch
 /* What a container was made of and has served, and what a run wants. */
 struct container_use {
     char *tenant, *conversation; /* owned; NULL: it has served none */
-    const char *language, *image_id;
+    const char *image_id;
     struct stat dir; /* at /data */
 };
 

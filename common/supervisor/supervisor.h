@@ -26,8 +26,10 @@
 struct supervisor_start {
     const struct broker_config *config;
     const struct sandbox_root *root;
-    bool psandbox;                      /* of a persistent sandbox, else of the pool */
-    const struct engine_runner *runner; /* NULL: head names an image, which is allowed */
+    bool psandbox;                        /* of a persistent sandbox, else of the pool */
+    const struct engine_runner *runner;   /* NULL: head names an image, which is allowed */
+    const struct engine_runners *runners; /* all that there are */
+    bool reuse; /* of the pool: containers of the image may serve several runs */
     struct engine_facts facts;
     char container_id[RUN_ID_LEN + 1]; /* its lock and label; also the id of its first run, or of a
                                           persistent sandbox */

@@ -7,6 +7,7 @@
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/warm_dir.h"
+#include "common/scheduler/runners.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +28,6 @@ static bool use_of_run(const struct supervisor *s, const struct call *run,
 {
     *out = (struct container_use){.tenant = (char *)(uintptr_t)run->run.request.tenant,
                                   .conversation = (char *)(uintptr_t)run->run.request.conversation,
-                                  .language = run->run.request.language,
                                   .image_id = s->base.start->runner->image_id};
     return fstat(s->sandbox.fd, &out->dir) == 0;
 }
@@ -52,16 +52,14 @@ bool run_may_share(const struct supervisor *s, const struct call *run)
 {
     const struct supervisor_start *start = s->base.start;
 
-    return pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
-           !run_needs_new(&run->run.request) && !run->run.request.single_use;
+    return start->reuse && !run_needs_new(&run->run.request) && !run->run.request.single_use;
 }
 
 bool pool_container_stays(const struct supervisor *s)
 {
     const struct supervisor_start *start = s->base.start;
 
-    return pool_settings_may_reuse(&start->config->pool, start->runner->language) &&
-           start->runner->protocol != 0 && s->base.started && !s->warm_dir;
+    return start->reuse && start->runner->protocol != 0 && s->base.started && !s->warm_dir;
 }
 
 bool run_leaves_container(const struct supervisor *s, const struct call *run, bool ran)
@@ -107,8 +105,7 @@ static int start_container(struct supervisor *s, const struct call *run, const s
         spec.n_env = env.n;
     }
     container_use_clear(&s->use);
-    s->use = (struct container_use){
-        .dir = *dir, .language = start->runner->language, .image_id = start->runner->image_id};
+    s->use = (struct container_use){.dir = *dir, .image_id = start->runner->image_id};
     if (run)
         use_begin(&s->use, run);
     s->cpu_raised = false;
@@ -136,11 +133,12 @@ void pool_container_raise_cpu(struct supervisor *s)
 void warm_on_preload(void *owner, const json_t *message, int no_connection)
 {
     struct supervisor *s = owner;
-    const char *names = s->base.start->runner->preload;
+    const struct supervisor_start *start = s->base.start;
+    const char *names = runners_of_image(start->runners, start->runner->image_id, NULL)->preload;
     struct err e = ERR_INIT;
 
     (void)no_connection;
-    if (!s->base.started || s->n_calls > 0 || !names || !*names)
+    if (!s->base.started || s->n_calls > 0 || !*names)
         return;
     if (strcmp(json_get_string(message, "do"), "preload_fast") == 0)
         pool_container_raise_cpu(s);

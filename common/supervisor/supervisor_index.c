@@ -46,7 +46,7 @@ int run_check_index(const struct supervisor *s, struct call *run, struct err *e)
         return err_set(e, ERR_DENIED,
                        "language: this server has no package index for %s (SANDBOX_INDEXES)",
                        r->language);
-    if (!start->runner->install)
+    if (!run->runner->install)
         return err_set(e, ERR_DENIED,
                        "language: the server's runner image for %s cannot install packages (label "
                        "sandbox.install)",

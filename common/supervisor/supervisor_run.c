@@ -49,9 +49,6 @@ int run_check(struct supervisor *s, struct call *call, struct err *e)
     const struct run_body *body = &call->run.body;
     struct run_request *r = &call->run.request;
 
-    if (strcmp(r->language, start->runner->language) != 0)
-        return err_set(e, ERR_INTERNAL, "the run is in %s, the supervisor's runner in %s",
-                       r->language, start->runner->language);
     if (!body->has_code || body->cwd)
         return err_set(e, ERR_INVALID, "a run has code, and no directory of its own");
     if (r->network > limits->network)
@@ -60,7 +57,7 @@ int run_check(struct supervisor *s, struct call *call, struct err *e)
         return err_set(e, ERR_INVALID,
                        "stdin and args: the runner image for %s takes only code (it has no "
                        "sandbox.protocol label)",
-                       start->runner->language);
+                       r->language);
     if (r->keep_bytes == 0 || r->keep_bytes > KEEP_BYTES_MAX)
         r->keep_bytes = limits->output_keep;
     if (run_check_index(s, call, e) < 0)
@@ -152,8 +149,8 @@ static int start_program(struct supervisor *s, struct call *run, struct err *e)
     AUTO_BUF struct buf load = BUF_INIT(ENGINE_PRELOAD_MAX + 1);
 
     /* In a container for this run alone it imports them itself. */
-    if (s->base.start->runner->load && run_may_share(s, run))
-        pool_needs(s->base.start->runner, run->run.options.imports, &load);
+    if (run->runner->load && run_may_share(s, run))
+        pool_needs(run->runner, run->run.options.imports, &load);
     const struct engine_command program = {
         .run = true,
         /* An installer's container has no languages. */

@@ -77,11 +77,12 @@ struct call {
         call_listed *done;
     } listing; /* psandbox_listing.c */
     /* Of a run. */
-    bool fresh;                        /* its sandbox was made for it: it is empty */
-    struct usage usage;                /* of the sandbox after it; partial: unknown */
-    const struct index_source *source; /* where an installation's packages come from; NULL: none */
-    pid_t index_proxy;                 /* 0: none */
-    struct err lost;                   /* why its container is gone; ERR_NONE: it is not */
+    const struct engine_runner *runner; /* of its language */
+    bool fresh;                         /* its sandbox was made for it: it is empty */
+    struct usage usage;                 /* of the sandbox after it; partial: unknown */
+    const struct index_source *source;  /* where an installation's packages come from; NULL: none */
+    pid_t index_proxy;                  /* 0: none */
+    struct err lost;                    /* why its container is gone; ERR_NONE: it is not */
 };
 
 /* The interpreter that keeps variables. */

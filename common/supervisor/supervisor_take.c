@@ -7,6 +7,7 @@
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
 #include "common/rpc/json.h"
+#include "common/scheduler/runners.h"
 
 #include <string.h>
 
@@ -141,8 +142,14 @@ static void take_logs(struct supervisor *s, const struct call_row *row, const js
 static void take_run(struct supervisor *s, const struct call_row *row, const json_t *message,
                      int take_connection)
 {
+    const struct supervisor_start *start = s->base.start;
     const char *image_id = json_get_string(message, "imageId");
-    const bool of_image = image_id && strcmp(image_id, s->base.start->runner->image_id) == 0;
+    const char *language = json_get_string(json_object_get(message, "head"), "language");
+    const struct engine_runner *runner = language
+                                             ? runners_of_image(start->runners,
+                                                                start->runner->image_id, language)
+                                             : NULL;
+    const bool of_image = runner && image_id && strcmp(image_id, runner->image_id) == 0;
     const bool free = s->n_calls == 0 && !s->refused && s->next_by.at_ms < 0 && !s->base.stop;
     struct err e = ERR_INIT;
 
@@ -160,6 +167,7 @@ static void take_run(struct supervisor *s, const struct call_row *row, const jso
         return;
     }
     struct call *run = call_add(s, row, message, r);
+    run->runner = runner;
     if (run_take_names(s, run, message, &e) < 0)
         call_refuse(s, run, &e);
     else

@@ -70,28 +70,27 @@ static void add_age(struct buf *out, json_int_t seconds)
 
 static void add_warm(const json_t *pool, struct buf *out)
 {
-    const json_t *list = json_object_get(pool, "languages");
+    const json_t *list = json_object_get(pool, "images");
     size_t n = json_array_size(list);
 
     if (n == 0) {
         buf_add_str(out, "warm     none (SANDBOX_WARM)\n");
         return;
     }
-    buf_add_str(out, "warm     language    started preloaded starting wanted  oldest\n");
+    buf_add_str(out, "warm     started preloaded starting wanted  oldest  image\n");
     for (size_t i = 0; i < n; i++) {
         const json_t *l = json_array_get(list, i);
-        buf_addf(out, "         %-12s%7lld %9lld %8lld %6lld  ", string_of(l, "language"),
+        buf_addf(out, "         %7lld %9lld %8lld %6lld  ",
                  (long long)json_get_integer(l, "started", 0),
                  (long long)json_get_integer(l, "preloaded", 0),
                  (long long)json_get_integer(l, "starting", 0),
-                 (long long)(json_get_integer(l, "places", 0) + json_get_integer(l, "spare", 0) +
-                             json_get_integer(l, "extra", 0)));
+                 (long long)json_get_integer(l, "places", 0));
         add_age(out, json_get_integer(l, "oldestMs", 0) / 1000);
-        buf_add_char(out, '\n');
+        buf_addf(out, "  %s\n", string_of(l, "image"));
     }
     add_line(out, pool, "         {conversations} of them for known conversations\n");
     buf_add_str(out, "         started: the interpreter runs; preloaded: with its libraries;\n"
-                     "         wanted: for new conversations (SANDBOX_WARM, more in a rush)\n");
+                     "         wanted: for new conversations (SANDBOX_WARM)\n");
 }
 
 static void add_server(const json_t *status, struct buf *out)

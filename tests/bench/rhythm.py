@@ -87,7 +87,7 @@ class Ways:
 
     def print_waiting(self):
         for title, server in self.servers.items():
-            rows = sorted((one["language"], one["tier"], f"{one['memoryBytes'] / 1e6:.0f} MB") for one in pool.waiting(server.site))
+            rows = sorted((one["image"], one["tier"], f"{one['memoryBytes'] / 1e6:.0f} MB") for one in pool.waiting(server.site))
             print(f"{title}: " + ", ".join(f"{len(list(same))} x {' '.join(row)}" for row, same in itertools.groupby(rows)) + " wait")
         print(f"the machine at rest: {self.idle:.2f} processors busy\n", flush=True)
 

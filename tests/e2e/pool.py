@@ -21,25 +21,28 @@ def status(site):
 
 
 def unclaimed(site):
-    """One row for each container that no run has claimed; tier "none" is still starting, sandbox "" is on a spare directory."""
-    return status(site)["pool"]["waiting"]
+    """One row for each container that no run has claimed, with its image's languages; tier "none" is still starting, sandbox "" is
+    on a spare directory."""
+    pool = status(site)["pool"]
+    languages = {one["image"]: one["languages"] for one in pool["images"]}
+    return [one | {"languages": languages.get(one["image"], [])} for one in pool["waiting"]]
 
 
 def waiting(site, language=None, tier=None, sandbox=None):
     """The warm containers; each argument that is given narrows them. sandbox: "" for new conversations, or the name of the
     directory of one that exists."""
-    return [one for one in unclaimed(site) if one["tier"] != "none" and language in (None, one["language"])
+    return [one for one in unclaimed(site) if one["tier"] != "none" and (not language or language in one["languages"])
             and tier in (None, one["tier"]) and sandbox in (None, one["sandbox"])]
 
 
 def wait_for_all(site, seconds, loaded=()):
-    """Waits until all that are to wait for new conversations do; in the languages that are loaded, all but one with libraries."""
+    """Waits until all that are to wait for new conversations do; in the images of languages that are loaded, all but one with libraries."""
     def enough():
         pool = status(site)["pool"]
-        for one in pool["languages"]:
-            tiers = [row["tier"] for row in pool["waiting"] if row["language"] == one["language"] and not row["sandbox"] and row["tier"] != "none"]
-            places = one["places"] + one["spare"]
-            if len(tiers) < places or (one["language"] in loaded and tiers.count("preloaded") < max(places - 1, 1)):
+        for one in pool["images"]:
+            tiers = [row["tier"] for row in pool["waiting"] if row["image"] == one["image"] and not row["sandbox"] and row["tier"] != "none"]
+            places = one["places"]
+            if len(tiers) < places or (set(one["languages"]) & set(loaded) and tiers.count("preloaded") < max(places - 1, 1)):
                 return False
         return True
     wait_until(enough, seconds, f"all containers for new conversations wait; of {', '.join(loaded) or 'none'} with libraries", pause=0.2)

@@ -110,7 +110,7 @@ def _settle(site):
     """Until only the usual containers wait: those of conversations, and the places added in the rush, have gone, too."""
     def usual():
         now = warm.pool.status(site)["pool"]
-        return now["starting"] == 0 and len(now["waiting"]) == sum(one["places"] for one in now["languages"])
+        return now["starting"] == 0 and len(now["waiting"]) == sum(one["places"] for one in now["images"])
     wait_until(lambda: not site.containers() and usual(), 180, "only the usual pool is left", pause=1)
 
 

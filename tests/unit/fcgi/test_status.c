@@ -27,9 +27,10 @@ static void a_server_at_work_is_told_line_by_line(void **state)
                "\"queued\":1,\"queueMax\":64,\"warmRuns\":90,\"coldRuns\":10,\"reusedRuns\":70,"
                "\"pool\":{\"reuse\":true,\"doubted\":2,"
                "\"budgetBytes\":1073741824,\"usedBytes\":134217728,\"startsMax\":4,\"starting\":1,"
-               "\"conversations\":3,\"languages\":[{\"language\":\"python\",\"places\":2,"
-               "\"extra\":1,\"starting\":1,\"started\":4,\"preloaded\":1,\"oldestMs\":125000},"
-               "{\"language\":\"bash\",\"places\":1,\"extra\":0,\"starting\":0,\"started\":1,"
+               "\"conversations\":3,\"images\":[{\"image\":\"sandcgi-runner-workbench:latest\","
+               "\"places\":3,"
+               "\"starting\":1,\"started\":4,\"preloaded\":1,\"oldestMs\":125000},"
+               "{\"image\":\"lua:latest\",\"places\":1,\"starting\":0,\"started\":1,"
                "\"preloaded\":0,\"oldestMs\":9999}]}}",
                &out),
         "engine   ok\n"
@@ -38,12 +39,12 @@ static void a_server_at_work_is_told_line_by_line(void **state)
         "runs     2 of 16 running, 1 of 64 queued\n"
         "         90 of 100 since the start used a warm container\n"
         "         70 in one that had served their conversation, 2 containers could not be wiped\n"
-        "warm     language    started preloaded starting wanted  oldest\n"
-        "         python            4         1        1      3  2 min\n"
-        "         bash              1         0        0      1  9 s\n"
+        "warm     started preloaded starting wanted  oldest  image\n"
+        "               4         1        1      3  2 min  sandcgi-runner-workbench:latest\n"
+        "               1         0        0      1  9 s  lua:latest\n"
         "         3 of them for known conversations\n"
         "         started: the interpreter runs; preloaded: with its libraries;\n"
-        "         wanted: for new conversations (SANDBOX_WARM, more in a rush)\n"
+        "         wanted: for new conversations (SANDBOX_WARM)\n"
         "memory   128 of 1024 MB for warm containers\n"
         "starts   1 in progress, at most 4\n");
 }

@@ -4,22 +4,21 @@
  *
  *   reuse, memory:S:P                   settings, before all else; room for S containers, and for P
  *                                       with libraries
- *   none, only:L:N:S, also:L:N:S        languages, their places and spare ones
- *   spare:S                             the same for the first
+ *   none, only:L:N, also:L:N, auto:L:N  languages, and their places
  *   busy, idle, queued:N                the machine; calls that wait
  *   run:L:C:new, …:known:LIBRARY        a run of 5 ms, what it imports, and its answer
  *   begin:…, serve:…                    one that goes on; one of 1 s, whose container is kept
- *   many:N:L:C                          N runs in C0, C1 …
  *   upload:C, forget:C                  a file for a conversation; its end
- *   rest, long, up                      until all is there; 10 s of it; what was begun is done
+ *   rest, up                            until all is there; what was begun is done
  *   settle, settle:N                    all that is to be done; so many actions
  *   +MS, +young, @MS                    the clock: by so much, by POOL_YOUNG_MS, from the last end
  *   until+MS, until+young, until@MS     nothing is to be done before that time, which comes
  *   nothing, later, soon, never         nothing now; but some time, within a second, not at all
  *   next:start, next:load:X:fast        the next action; X: L or C; "paced", or nothing
  *   chosen:L:C:new, …:known             a container is there for such a run
- *   KIND=N                              so many unclaimed containers: L (on warm directories), C,
- *                                       L@C, warm, all, ended; loaded:KIND: with libraries
+ *   KIND=N                              so many unclaimed containers: of L's image (on warm
+ *                                       directories), C, warm, all, ended; loaded:KIND: with
+ *                                       libraries
  */
 #pragma once
 
@@ -91,21 +90,19 @@ static inline void script_add_language(struct world *w, char **a)
 {
     struct pool_language *l = &w->settings.items[w->settings.n++];
 
-    *l = (struct pool_language){.n = (size_t)script_number(a[1]),
-                                .spare = (size_t)script_number(a[2])};
+    *l = (struct pool_language){.n = (size_t)script_number(a[1])};
     snprintf(l->language, sizeof(l->language), "%s", a[0]);
 }
 
 static inline bool script_set(struct world *w, const char *word, char **a)
 {
-    if (script_is(word, "none") || script_is(word, "only"))
+    if (script_is(word, "none") || script_is(word, "only") || script_is(word, "auto"))
         w->settings.n = 0;
-    if (script_is(word, "only") || script_is(word, "also"))
+    w->settings.automatic |= script_is(word, "auto");
+    if (script_is(word, "only") || script_is(word, "also") || script_is(word, "auto"))
         script_add_language(w, a);
     else if (script_is(word, "reuse"))
         w->settings.reuse = true;
-    else if (script_is(word, "spare"))
-        w->settings.items[0].spare = (size_t)script_number(a[0]);
     else if (script_is(word, "memory"))
         w->settings.memory_bytes = (unsigned long long)script_number(a[0]) * POOL_STARTED_BYTES +
                                    (unsigned long long)script_number(a[1]) * POOL_PRELOADED_BYTES;
@@ -132,21 +129,6 @@ static inline void script_run(struct world *w, char **a)
     w->now += ANSWERED_MS;
 }
 
-static inline void script_run_many(struct world *w, char **a)
-{
-    for (int i = 0; i < script_number(a[0]); i++) {
-        char name[32], none[] = "";
-        snprintf(name, sizeof(name), "%s%d", a[2], i);
-        script_run(w, (char *[]){a[1], name, none, none});
-    }
-}
-
-static inline void script_rest_long(struct world *w)
-{
-    for (int i = 0; i < 10; i++, w->now += 1000)
-        world_rest(w);
-}
-
 static inline bool script_do(struct world *w, const char *word, char **a)
 {
     if (script_is(word, "busy") || script_is(word, "idle"))
@@ -155,8 +137,6 @@ static inline bool script_do(struct world *w, const char *word, char **a)
         w->waiting = (size_t)script_number(a[0]);
     else if (script_is(word, "run"))
         script_run(w, a);
-    else if (script_is(word, "many"))
-        script_run_many(w, a);
     else if (script_is(word, "begin"))
         script_begin(w, a);
     else if (script_is(word, "serve"))
@@ -167,8 +147,6 @@ static inline bool script_do(struct world *w, const char *word, char **a)
         pool_forget_sandbox(w->pool, a[0]);
     else if (script_is(word, "rest"))
         world_rest(w);
-    else if (script_is(word, "long"))
-        script_rest_long(w);
     else if (script_is(word, "up"))
         while (world_catch_up(w) > 0)
             ;
@@ -207,25 +185,20 @@ static inline bool script_is_next(struct world *w, char **a)
             (!a[2][0] || next.fast == script_is(a[2], "fast")));
 }
 
-static inline int script_count(const struct world *w, char *kind)
+static inline int script_count(const struct world *w, const char *kind)
 {
     struct world_filter f = WORLD_ANY;
-    char *at = strchr(kind, '@');
 
     if (strncmp(kind, "loaded:", 7) == 0) {
         f.tier = ENGINE_TIER_PRELOADED;
         kind += 7;
     }
+    if (pool_image_of(w->pool, kind))
+        f.language = kind;
     if (script_is(kind, "ended"))
         f.state = CHILD_ENDED;
     else if (!script_is(kind, "all"))
-        f.sandbox_dir = at ? at + 1 : kind;
-    if (at)
-        *at = '\0';
-    if (at || pool_lang_of(w->pool, kind))
-        f.language = kind;
-    if (script_is(kind, "warm") || (!at && f.language))
-        f.sandbox_dir = "";
+        f.sandbox_dir = f.language || script_is(kind, "warm") ? "" : kind;
     return world_count(w, f);
 }
 

@@ -17,7 +17,7 @@ struct world {
     struct pool_settings settings;
     struct pool *pool;
     struct children *children;
-    struct engine_runner items[3]; /* bash, python, typescript */
+    struct engine_runner items[4]; /* bash, perl, python, typescript */
     struct engine_runners runners;
     bool engine_ok, idle;
     int64_t now, again;
@@ -26,34 +26,41 @@ struct world {
     int made;       /* for names */
 };
 
-/* Two Python, one TypeScript, one bash, 1 GiB, 4 starts at once. */
+/* Two Python, whose image has Perl, one TypeScript, one bash, 1 GiB, 4 starts at once. */
 static inline void world_open(struct world *w)
 {
-    static char bash[] = "bash", python[] = "python", typescript[] = "typescript";
-    static char bash_id[] = "sha256:b1", python_id[] = "sha256:p1", typescript_id[] = "sha256:t1";
+    static char bash[] = "bash", perl[] = "perl", python[] = "python", typescript[] = "typescript";
+    static char bash_id[] = "sha256:b1", both_id[] = "sha256:p1", typescript_id[] = "sha256:t1";
+    static char bash_image[] = "b:latest", both[] = "p:latest", typescript_image[] = "t:latest";
     static char libraries[] = "numpy pandas matplotlib.pyplot", none[] = "";
-    const struct engine_runner items[3] = {
-        {.language = bash, .image_id = bash_id, .warm = true, .preload = none},
-        {.language = python, .image_id = python_id, .warm = true, .preload = libraries},
-        {.language = typescript, .image_id = typescript_id, .warm = true, .preload = none},
+    const struct engine_runner items[4] = {
+        {.language = bash, .image = bash_image, .image_id = bash_id, .preload = none},
+        {.language = perl, .image = both, .image_id = both_id, .preload = none},
+        {.language = python, .image = both, .image_id = both_id, .preload = libraries},
+        {.language = typescript,
+         .image = typescript_image,
+         .image_id = typescript_id,
+         .preload = none},
     };
     *w = (struct world){
-        .settings = {.items = {{"python", 2, 0}, {"typescript", 1, 0}, {"bash", 1, 0}},
+        .settings = {.items = {{"python", 2}, {"typescript", 1}, {"bash", 1}},
                      .n = 3,
                      .memory_bytes = 1024 * WORLD_MIB,
-                     .idle_ms = 600000,
+                     .idle_ms = 1800000,
                      .starts_max = 4},
         .engine_ok = true,
         .idle = true,
         .now = 1000000,
     };
     memcpy(w->items, items, sizeof(items));
-    w->runners = (struct engine_runners){.items = w->items, .n = 3};
+    for (size_t i = 0; i < ARRAY_LEN(items); i++)
+        w->items[i].warm = true;
+    w->runners = (struct engine_runners){.items = w->items, .n = ARRAY_LEN(items)};
 }
 
 static inline void world_begin(struct world *w)
 {
-    w->pool = pool_new(&w->settings);
+    w->pool = pool_new(&w->settings, &w->runners);
     w->children = children_new();
 }
 
@@ -95,7 +102,6 @@ static inline struct child *world_child(struct world *w, const struct engine_run
 static inline bool world_ask(struct world *w, struct pool_action *out)
 {
     const struct pool_now now = {.now_ms = w->now,
-                                 .runners = &w->runners,
                                  .engine_ok = w->engine_ok,
                                  .machine_idle = w->idle,
                                  .waiting_callers = w->waiting};
@@ -148,6 +154,7 @@ static inline int world_catch_up(struct world *w)
             n++;
         } else if ((c->state == CHILD_STARTING || c->state == CHILD_WIPING) && !c->claimed) {
             c->state = CHILD_WAITING;
+            c->since_ms = w->now;
             if (c->tier == ENGINE_TIER_NONE)
                 c->tier = ENGINE_TIER_STARTED;
             n++;
@@ -167,7 +174,7 @@ static inline void world_rest(struct world *w)
 }
 
 struct world_filter {
-    const char *language;    /* NULL: any */
+    const char *language;    /* of their image; NULL: any */
     const char *sandbox_dir; /* NULL: any; "": on warm directories */
     int state;               /* -1: waits or is being made */
     int tier;                /* -1: any */
@@ -189,7 +196,8 @@ static inline int world_count(const struct world *w, struct world_filter f)
                                 c->state == CHILD_WIPING
                           : (int)c->state == f.state) &&
              (f.tier < 0 || (int)c->tier == f.tier) &&
-             (!f.language || strcmp(c->language, f.language) == 0) &&
+             (!f.language ||
+              pool_image_of(w->pool, c->language) == pool_image_of(w->pool, f.language)) &&
              (!f.sandbox_dir || strcmp(c->sandbox_dir, f.sandbox_dir) == 0);
     return n;
 }
@@ -218,7 +226,7 @@ static inline struct child *world_claim(struct world *w, const struct pool_want 
 {
     struct child *c = pool_choose(w->pool, w->children, want);
 
-    pool_note_claim(w->pool, want, c, w->now);
+    pool_note_claim(w->pool, want, w->now);
     if (!c)
         c = world_child(w, want->runner, want->sandbox_dir, CHILD_STARTING);
     assert_false(c->claimed);
@@ -226,6 +234,7 @@ static inline struct child *world_claim(struct world *w, const struct pool_want 
     c->network = want->network;
     c->single_use = want->single_use;
     snprintf(c->sandbox_dir, sizeof(c->sandbox_dir), "%s", want->sandbox_dir);
+    snprintf(c->language, sizeof(c->language), "%s", want->runner->language);
     c->warm_dir[0] = '\0';
     return c;
 }

@@ -39,6 +39,7 @@ static void a_new_conversation_gets_a_spare_and_a_known_one_its_own(void **state
     } cases[] = {
         {"python", "dir-2", NEW, warm_dir}, {"python", "dir-2", KNOWN, NULL},
         {"python", "dir-1", KNOWN, own},    {"python", "dir-1", NEW, own},
+        {"perl", "dir-2", NEW, warm_dir},   {"perl", "dir-1", KNOWN, own},
         {"bash", "dir-2", NEW, NULL},       {"bash", "dir-1", KNOWN, NULL},
     };
 
@@ -69,7 +70,7 @@ static void who_cannot_serve_is_not_chosen(void **state)
     c->state = CHILD_RUNNING;
     assert_null(chosen(w, &want));
     c->state = CHILD_WAITING;
-    w->items[1].image_id = (char[]){"sha256:p2"};
+    w->items[2].image_id = (char[]){"sha256:p2"};
     assert_null(chosen(w, &want));
     children_add(w->children, CHILD_JOB);
     assert_null(chosen(w, &want));
@@ -148,8 +149,8 @@ static void images_that_cannot_wait_and_languages_without_one_are_left_alone(voi
 {
     struct world *w = *state;
 
-    w->items[2].warm = false;
-    w->runners = (struct engine_runners){.items = w->items + 1, .n = 2};
+    w->items[3].warm = false;
+    w->runners = (struct engine_runners){.items = w->items + 1, .n = 3};
     play(w, "settle:2 python=2");
 }
 
@@ -205,10 +206,10 @@ static void nothing_is_started_while_the_engine_is_in_trouble(void **state)
     w->engine_ok = false;
     w->runners.n = 0;
     world_begin(w);
-    world_child(w, &w->items[1], NULL, CHILD_WAITING);
+    world_child(w, &w->items[2], NULL, CHILD_WAITING);
     play(w, "settle:0"); /* and what waits may still be good */
     w->engine_ok = true;
-    w->runners.n = 3;
+    w->runners.n = 4;
     play(w, "settle:3");
 }
 
@@ -240,40 +241,11 @@ static void another_image_or_an_hour_replaces_what_waits(void **state)
     for (struct child *c = NULL; (c = children_next(w->children, c));)
         if (strcmp(c->language, "bash") == 0)
             assert_string_equal(c->image_id, "sha256:b2");
-    play(w, "until+3600000 settle:8 ended=4");
-}
-
-/* A flood of conversations that never come back must not keep the engine busy. */
-static void guesses_are_few_and_fresh(void **state)
-{
-    struct world *w = after(state, "memory:256 rest many:90:bash:new- rest");
-    const int before = world_count(w, (struct world_filter)WORLD_ANY) -
-                       world_on_warm_dirs(w, "bash");
-
-    for (play(w, "@250"); w->now - w->pool->last_end_ms < 100000; w->now += 100)
-        world_rest(w);
-    const int guessed = world_count(w, (struct world_filter)WORLD_ANY) -
-                        world_on_warm_dirs(w, "bash") - before;
-    assert_int_equal(guessed, 59); /* the first of them are too long ago by then */
-    play(w, "new-89=1 new-0=0");   /* the latest first */
-}
-
-/* Calls that come faster than starts add places; these lapse one by one. */
-static void misses_add_places_that_lapse(void **state)
-{
-    struct world *w = after(state, "rest");
-
-    for (int i = 0; i < 20; i++) {
-        char turn[64];
-        snprintf(turn, sizeof(turn), "run:bash:new-%d:new run:python:known:known", i);
-        play(w, turn);
-    }
-    play(w, "rest bash=5 python=2 known=5 +10000 rest bash=4 known=4"
-            " +30000 rest bash=1 known=1");
+    play(w, "until+900000 until+2700000 settle:8 ended=4");
 }
 
 /* Its claim was noted by the broker before. */
-static void an_adopted_run_says_nothing_of_languages(void **state)
+static void an_adopted_runs_conversation_gets_a_container(void **state)
 {
     struct world *w = after(state, "rest");
     struct child *c = world_child(w, world_runner(w, "python"), "dir-1", CHILD_RUNNING);
@@ -281,7 +253,7 @@ static void an_adopted_run_says_nothing_of_languages(void **state)
     c->claimed = true;
     world_run(w, c);
     world_end(w, c);
-    play(w, "long python@dir-1=1 dir-1=1");
+    play(w, "+20 rest dir-1=1");
 }
 
 static void runs_with_network_leave_no_trace(void **state)
@@ -348,7 +320,7 @@ static void who_uses_more_than_all_may_goes_and_does_not_come_back(void **state)
 
 static void a_new_conversation_gets_libraries_unless_they_are_the_last(void **state)
 {
-    struct world *w = after(state, "reuse spare:2 rest +1000 rest");
+    struct world *w = after(state, "reuse only:python:4 rest +1000 rest");
     const struct pool_want fresh = world_want(w, "python", "a", NEW);
 
     for (int left = 3; left > 0; left--) {
@@ -358,17 +330,18 @@ static void a_new_conversation_gets_libraries_unless_they_are_the_last(void **st
     }
 }
 
-static void a_used_container_is_its_conversations_next_one(void **state)
+static void a_used_container_is_its_conversations_next_one_in_all_languages(void **state)
 {
     struct world *w = after(state, "reuse rest");
-    struct child *c = kept(w, run(w, "bash", "dir-1", NEW));
+    struct child *c = kept(w, run(w, "python", "dir-1", NEW));
 
-    assert_ptr_equal(chosen_for(w, "bash", "dir-1", KNOWN), c); /* while it is wiped, too */
-    assert_null(chosen_for(w, "bash", "dir-2", KNOWN));
-    assert_null(chosen_for(w, "python", "dir-1", KNOWN));
-    play(w, "rest dir-1=1"); /* and no other was made */
+    assert_ptr_equal(chosen_for(w, "python", "dir-1", KNOWN), c); /* while it is wiped, too */
+    assert_ptr_equal(chosen_for(w, "perl", "dir-1", KNOWN), c);
+    assert_null(chosen_for(w, "python", "dir-2", KNOWN));
+    assert_null(chosen_for(w, "bash", "dir-1", KNOWN)); /* of another image */
+    play(w, "rest dir-1=1");                            /* and no other was made */
     for (int i = 0; i < 20; i++) {
-        assert_ptr_equal(kept(w, run(w, "bash", "dir-1", KNOWN)), c);
+        assert_ptr_equal(kept(w, run(w, i % 2 ? "python" : "perl", "dir-1", KNOWN)), c);
         play(w, "rest dir-1=1");
     }
     assert_int_equal(c->runs, 21);
@@ -497,11 +470,12 @@ static void no_container_ends_while_a_program_is_young(void **state)
     assert_int_equal(c->state, CHILD_ENDED);
 }
 
-static json_t *language_status(const char *language, int places, int starting, int preloaded)
+static json_t *image_status(const char *image, json_t *languages, int places, int starting,
+                            int preloaded)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "language", language, "places",
-                     places, "spare", 0, "extra", 0, "starting", starting, "started", 1,
-                     "preloaded", preloaded, "oldestMs", 2005 + ANSWERED_MS);
+    return json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:i}", "image", image, "languages", languages,
+                     "places", places, "starting", starting, "started", 1, "preloaded", preloaded,
+                     "oldestMs", 2005 + ANSWERED_MS);
 }
 
 static void the_status_tells_what_there_is(void **state)
@@ -511,18 +485,19 @@ static void the_status_tells_what_there_is(void **state)
     json_t *waiting = json_object_get(status, "waiting");
     json_auto_t *last = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i}", "runId", "000000000000000000000006",
-        "containerId", "000000000000000000000006", "language", "bash", "tier", "none", "sandbox",
+        "containerId", "000000000000000000000006", "image", "b:latest", "tier", "none", "sandbox",
         "dir-1", "ageMs", 0, "memoryBytes", (json_int_t)POOL_STARTED_BYTES, "runs", 0);
     assert_int_equal(json_array_size(waiting), 5);
     assert_true(json_equal(json_array_get(waiting, 4), last));
     assert_int_equal(json_object_del(status, "waiting"), 0);
-    json_auto_t *expected = json_pack("{s:I, s:I, s:i, s:i, s:i, s:b, s:i, s:[o, o, o]}",
-                                      "budgetBytes", (json_int_t)(1024 * WORLD_MIB), "usedBytes",
-                                      (json_int_t)(POOL_PRELOADED_BYTES + 4 * POOL_STARTED_BYTES),
-                                      "startsMax", 4, "starting", 1, "conversations", 1, "reuse", 0,
-                                      "doubted", 0, "languages", language_status("python", 2, 0, 1),
-                                      language_status("typescript", 1, 0, 0),
-                                      language_status("bash", 1, 1, 0));
+    json_auto_t *expected = json_pack(
+        "{s:I, s:I, s:i, s:i, s:i, s:b, s:i, s:[o, o, o]}", "budgetBytes",
+        (json_int_t)(1024 * WORLD_MIB), "usedBytes",
+        (json_int_t)(POOL_PRELOADED_BYTES + 4 * POOL_STARTED_BYTES), "startsMax", 4, "starting", 1,
+        "conversations", 1, "reuse", 0, "doubted", 0, "images",
+        image_status("p:latest", json_pack("[s, s]", "perl", "python"), 2, 0, 1),
+        image_status("t:latest", json_pack("[s]", "typescript"), 1, 0, 0),
+        image_status("b:latest", json_pack("[s]", "bash"), 1, 1, 0));
     AUTO_FREE char *text = json_dumps(status, JSON_SORT_KEYS);
     AUTO_FREE char *wanted = json_dumps(expected, JSON_SORT_KEYS);
     assert_string_equal(text, wanted);
@@ -559,15 +534,13 @@ static const struct CMUnitTest tests[] = {
     POOL_TEST(nothing_is_started_while_the_engine_is_in_trouble),
     POOL_TEST(failures_back_off_and_are_forgiven),
     POOL_TEST(another_image_or_an_hour_replaces_what_waits),
-    POOL_TEST(guesses_are_few_and_fresh),
-    POOL_TEST(misses_add_places_that_lapse),
-    POOL_TEST(an_adopted_run_says_nothing_of_languages),
+    POOL_TEST(an_adopted_runs_conversation_gets_a_container),
     POOL_TEST(runs_with_network_leave_no_trace),
     POOL_TEST(the_conversation_used_longest_ago_makes_room),
     POOL_TEST(what_they_say_that_they_use_counts),
     POOL_TEST(who_uses_more_than_all_may_goes_and_does_not_come_back),
     POOL_TEST(a_new_conversation_gets_libraries_unless_they_are_the_last),
-    POOL_TEST(a_used_container_is_its_conversations_next_one),
+    POOL_TEST(a_used_container_is_its_conversations_next_one_in_all_languages),
     POOL_TEST(a_run_that_wants_one_for_itself_gets_an_unused_one),
     POOL_TEST(one_that_waits_comes_before_one_that_is_wiped),
     POOL_TEST(while_a_program_runs_no_next_container_is_made),
@@ -593,18 +566,15 @@ static const struct CMUnitTest tests[] = {
           " begin:bash:dir-1:new busy +1000 rest idle next:load:python:paced"),
     SCENE(libraries_may_use_what_is_left_to_the_last_byte,
           "memory:1:1 only:python:2 rest +1000 rest loaded:warm=1"),
-    /* The warm directory comes first. */
-    SCENE(a_conversation_used_once_gets_its_next_when_all_is_quiet,
-          "rest run:bash:dir-1:new settle:1 dir-1=0 up until@250 settle:1 dir-1=1"),
+    SCENE(new_conversations_come_before_known_ones,
+          "rest run:bash:dir-1:new next:start settle:2 bash=1 dir-1=1"),
+    SCENE(the_numbers_of_an_images_languages_add_up, "also:perl:3 rest python=5 perl=5"),
     /* A file may not be on disk yet; dir-1 has its own way. */
     SCENE(a_conversation_that_gets_a_file_gets_a_container,
           "rest run:bash:dir-1:known rest upload:dir-1 upload:dir-2 rest dir-2=0 until+250"
           " rest dir-1=1 dir-2=1 chosen:python:dir-2:known"),
     SCENE(one_that_comes_back_gets_its_next_at_once,
           "rest run:bash:dir-1:known settle:1 dir-1=1 up chosen:bash:dir-1:known"),
-    SCENE(added_places_go_every_ten_seconds_without_a_miss,
-          "rest begin:bash:a:new begin:bash:b:new begin:bash:c:new +9999 rest bash=3 +1 rest bash=2"
-          " +9999 rest bash=2 +1 rest bash=1"),
     /* Its first run is not over, so it could not have one. */
     SCENE(a_call_beside_another_adds_no_place,
           "rest begin:bash:a:known run:bash:a:known +young rest a=1"),
@@ -614,35 +584,28 @@ static const struct CMUnitTest tests[] = {
     SCENE(none_makes_room_for_one_that_was_used_before_it,
           "memory:3 only:bash:1 rest run:bash:a:known run:bash:b:known run:bash:c:known"
           " rest bash=1 a=0 b=1 c=1"),
-    SCENE(an_unused_conversation_loses_its_container,
-          "rest run:bash:dir-1:known rest dir-1=1 @599999 rest dir-1=1 +1 rest dir-1=0"
-          " run:bash:dir-2:known forget:dir-2 rest dir-2=0"),
+    SCENE(a_conversation_that_rests_loses_its_libraries_then_its_container,
+          "reuse rest serve:python:a:known:pandas +1000 rest loaded:a=1 +598999 rest loaded:a=1"
+          " run:bash:b:known +1 rest a=1 loaded:a=0 +800000 run:bash:b:known rest a=1 loaded:a=0"
+          " +399000 rest a=1 +1000 rest a=0 b=1"),
+    SCENE(a_conversation_that_is_gone_loses_its_container,
+          "run:bash:dir-2:known rest dir-2=1 forget:dir-2 rest dir-2=0"),
+    SCENE(when_nobody_calls_only_those_wait_that_wait_at_once,
+          "auto:python:5 rest +1000 rest python=5 run:python:a:known rest a=1 @899999 rest a=1"
+          " python=4 +1 rest a=0 python=2 run:python:b:known rest +1000 rest python=4 b=1"),
     SCENE(what_its_programs_want_is_loaded_for_a_conversation,
           "run:python:dir-1:known:numpy run:python:dir-2:known rest +1000 rest"
           " loaded:dir-1=1 loaded:warm=1 loaded:dir-2=0"),
-    /* Libraries come first. */
-    SCENE(spare_containers_are_made_while_the_machine_is_idle,
-          "spare:3 busy rest python=2 idle +1000 settle python=2"
-          " rest python=5 bash=1 loaded:warm=4 busy run:python:dir-1:new +1000 rest python=4"),
-    SCENE(no_conversation_loses_its_container_for_a_spare_one,
-          "memory:4:1 only:bash:1:3 busy run:bash:a:known rest idle +1000 rest a=1 bash=3"),
-    /* One of seven is no sign, two are; nothing ran in p-3 since; few of the latter took bash. */
-    SCENE(a_language_that_many_take_is_there_before_it_is_asked_for,
-          "rest many:7:python:p- run:bash:p-0:known long p-0=2 p-2=1"
-          " run:bash:p-1:known run:python:p-2:known long bash@p-2=1 p-3=1 chosen:bash:p-2:known"
-          " many:70:python:q- run:python:p-4:known long bash@p-4=0"),
-    /* 12 of 45 are a sign; half of 12 are none among 33. */
-    SCENE(what_many_took_long_ago_counts_half,
-          "memory:256 rest many:44:python:p- many:12:bash:p- run:python:x:known long bash@x=1"
-          " many:19:python:q- run:python:y:known long bash@y=0"),
-    /* There is room for one of each language, and for three conversations; b may want bash, too. */
-    SCENE(no_conversation_loses_its_container_for_an_expected_language,
-          "memory:5 only:typescript:1 also:bash:1 rest run:typescript:a:known run:bash:a:known rest"
-          " +1000 run:typescript:b:known long long long a=2 b=1"),
-    /* dir-2 was used last; a run without an import takes back no wish. */
+    /* Libraries come first. The conversation's is one of five. */
+    SCENE(most_of_auto_are_made_while_the_machine_is_idle,
+          "auto:python:5 busy rest python=2 idle +1000 settle python=2 rest python=5 loaded:warm=4"
+          " busy run:python:dir-1:new +1000 rest python=4 dir-1=1"),
+    SCENE(no_conversation_loses_its_container_for_one_of_these,
+          "memory:4:1 auto:bash:9 busy run:bash:a:known rest idle +1000 rest a=1 bash=3"),
+    /* dir-2 was used last; a program in another language takes back no wish. */
     SCENE(a_conversations_libraries_are_loaded_on_a_busy_machine_too,
           "reuse busy rest serve:python:dir-1:known:pandas serve:python:dir-2:known:pandas"
-          " serve:python:dir-3:known serve:python:dir-2:known up @20 dir-2=1 next:load:dir-2:fast"
+          " serve:perl:dir-3:known serve:perl:dir-2:known up @20 dir-2=1 next:load:dir-2:fast"
           " rest loaded:all=2"),
     /* Starts come before; that program has its part of the machine. */
     SCENE(its_libraries_wait_until_no_program_is_young,

@@ -36,25 +36,26 @@ static void automatic_numbers_grow_with_the_memory(void **state)
 {
     static const struct {
         const char *memory;
-        size_t spare; /* of typescript and bash; python has twice as many */
-    } cases[] = {{"0", 0}, {"25%", 1}, {"799m", 0}, {"1600m", 1}, {"2400m", 2}, {"32g", 7}};
-    static const struct pool_language wanted[] = {
-        {"python", 2, 2}, {"typescript", 1, 1}, {"bash", 1, 1}};
+        size_t python, bash, typescript;
+    } cases[] = {{"0", 1, 1, 0},  {"512m", 1, 1, 0}, {"540m", 1, 1, 1},
+                 {"1g", 3, 1, 1}, {"25%", 9, 1, 1},  {"32g", 22, 1, 1}};
     struct pool_settings s;
     struct err e;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         assert_works(parse(" auto ", cases[i].memory, &s, &e), e);
-        assert_int_equal(s.n, ARRAY_LEN(wanted));
-        for (size_t j = 0; j < s.n; j++) {
-            assert_string_equal(s.items[j].language, wanted[j].language);
-            assert_int_equal(s.items[j].n, wanted[j].n);
-            assert_int_equal(s.items[j].spare, cases[i].spare * wanted[j].n);
-        }
+        assert_true(s.automatic);
+        assert_int_equal(s.n, cases[i].typescript ? 3 : 2);
+        assert_string_equal(s.items[0].language, "python");
+        assert_int_equal(s.items[0].n, cases[i].python);
+        assert_string_equal(s.items[1].language, "bash");
+        assert_int_equal(s.items[1].n, cases[i].bash);
+        if (s.n == 3)
+            assert_int_equal(s.items[2].n, cases[i].typescript);
     }
     assert_works(parse("python=3", "32g", &s, &e), e);
-    assert_int_equal(s.items[0].spare, 0);
+    assert_false(s.automatic);
 }
 
 static void nothing_waits_when_the_list_is_empty(void **state)

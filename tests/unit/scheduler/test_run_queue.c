@@ -59,7 +59,7 @@ static int setup(void **state)
 static void begin(struct world *w)
 {
     w->settings.children = children_new();
-    w->settings.pool = pool_new(&w->pool_settings);
+    w->settings.pool = pool_new(&w->pool_settings, &w->runners.list);
     w->queue = run_queue_new(&w->settings);
 }
 

@@ -28,7 +28,8 @@
 struct world {
     struct fixture *f;
     struct broker_config config;
-    struct engine_runner runner;
+    struct engine_runner items[2]; /* python and bash, of one image */
+    struct engine_runners runners;
     struct supervisor_start start;
     json_t *head; /* start.call.head; NULL: a warm container */
     char warm_dir[WARM_DIR_NAME_LEN + 1];
@@ -74,15 +75,19 @@ static inline void world_open(struct world *w, struct fixture *f)
                                               .result_ttl_ms = 3600 * 1000};
     w->config.sandbox_uid = fixture_uid();
     w->config.sandbox_gid = fixture_gid();
-    w->runner = (struct engine_runner){.language = (char *)(uintptr_t) "python",
-                                       .image = (char *)(uintptr_t) "runner:latest",
-                                       .image_id = (char *)(uintptr_t) "sha256:1",
-                                       .protocol = 2,
-                                       .preload = (char *)(uintptr_t) "numpy",
-                                       .warm = true};
+    w->items[0] = w->items[1] = (struct engine_runner){.language = (char *)(uintptr_t) "python",
+                                                       .image = (char *)(uintptr_t) "runner:latest",
+                                                       .image_id = (char *)(uintptr_t) "sha256:1",
+                                                       .protocol = 2,
+                                                       .preload = (char *)(uintptr_t) "numpy",
+                                                       .warm = true};
+    w->items[1].language = (char *)(uintptr_t) "bash";
+    w->items[1].preload = (char *)(uintptr_t) "";
+    w->runners = (struct engine_runners){.items = w->items, .n = ARRAY_LEN(w->items)};
     w->start = (struct supervisor_start){.config = &w->config,
                                          .root = &f->root,
-                                         .runner = &w->runner,
+                                         .runner = &w->items[0],
+                                         .runners = &w->runners,
                                          .call = {.connection = -1, .image_id = "sha256:1"}};
     memcpy(w->start.container_id, WORLD_RUN_ID, sizeof w->start.container_id);
 }

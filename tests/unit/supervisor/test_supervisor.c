@@ -273,7 +273,7 @@ static void a_container_of_several_languages_is_told_that_of_the_run(void **stat
 {
     for (int protocol = 2; protocol <= 3; protocol++) {
         WORLD(w);
-        w.runner.protocol = protocol;
+        w.items[0].protocol = protocol;
         wait_on_warm_dir(&w);
         json_decref(world_result(world_claim(&w, "out x", NULL), "ok"));
         world_expect_end(&w, WORLD_LONG);
@@ -334,7 +334,7 @@ static void a_run_that_ends_while_its_libraries_are_loaded_leaves_no_container(v
 {
     WORLD(w);
     w.config.container.cpu_milli = 500;
-    w.config.pool = (struct pool_settings){.items = {{"python", 1}}, .n = 1, .reuse = true};
+    w.start.reuse = true;
     json_decref(world_result(world_cold(&w, "load forever", json_pack("{s:i}", "timeoutMs", 50)),
                              "timeout"));
     world_expect_end(&w, WORLD_LONG);
@@ -557,7 +557,7 @@ static void a_full_disk_does_not_end_the_run(void **state)
 
 static void reuse(struct world *w)
 {
-    w->config.pool = (struct pool_settings){.items = {{"python", 1}}, .n = 1, .reuse = true};
+    w->start.reuse = true;
 }
 
 /* A wipe may end before a run is refused that came meanwhile. */
@@ -660,8 +660,7 @@ static void only_an_orderly_run_leaves_a_container_for_the_next(void **state)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         WORLD(w);
-        reuse(&w);
-        w.config.pool.reuse = cases[i].reuse;
+        w.start.reuse = cases[i].reuse;
         w.config.limits.network = NETWORK_PUBLIC;
         w.config.limits.output_max = 100000;
         int client = world_cold(&w, cases[i].code,
@@ -691,9 +690,8 @@ static void only_a_container_that_stays_loads_what_a_program_needs(void **state)
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         WORLD(w);
-        reuse(&w);
-        w.config.pool.reuse = cases[i].reuse;
-        w.runner.load = cases[i].takes;
+        w.start.reuse = cases[i].reuse;
+        w.items[0].load = cases[i].takes;
         json_decref(world_result(world_cold(&w, "out x",
                                             json_pack("{s:[s], s:b}", "imports", cases[i].imports,
                                                       "singleUse", cases[i].single_use)),
@@ -903,9 +901,9 @@ static void a_run_for_a_newer_image_is_left_alone(void **state)
     close(client);
 }
 
-#define USE(who, chat, dev, ino, uid, gid, language, image)                                        \
+#define USE(who, chat, dev, ino, uid, gid, image)                                                  \
     {                                                                                              \
-        who, chat, language, image,                                                                \
+        who, chat, image,                                                                          \
         {                                                                                          \
             .st_dev = dev, .st_ino = ino, .st_uid = uid, .st_gid = gid                             \
         }                                                                                          \
@@ -914,20 +912,13 @@ static void a_run_for_a_newer_image_is_left_alone(void **state)
 static void every_difference_keeps_a_run_out(void **state)
 {
     char ann[] = "ann", bob[] = "bob", chat[] = "chat", talk[] = "talk";
-    const struct container_use it = USE(ann, chat, 1, 2, 1000, 1001, "python", "sha256:1");
+    const struct container_use it = USE(ann, chat, 1, 2, 1000, 1001, "sha256:1");
     const struct container_use others[] = {
-        USE(bob, chat, 1, 2, 1000, 1001, "python", "sha256:1"),
-        USE(NULL, chat, 1, 2, 1000, 1001, "python", "sha256:1"),
-        USE(ann, talk, 1, 2, 1000, 1001, "python", "sha256:1"),
-        USE(ann, NULL, 1, 2, 1000, 1001, "python", "sha256:1"),
-        USE(ann, chat, 9, 2, 1000, 1001, "python", "sha256:1"),
-        USE(ann, chat, 1, 9, 1000, 1001, "python", "sha256:1"),
-        USE(ann, chat, 1, 2, 9, 1001, "python", "sha256:1"),
-        USE(ann, chat, 1, 2, 1000, 9, "python", "sha256:1"),
-        USE(ann, chat, 1, 2, 1000, 1001, "bash", "sha256:1"),
-        USE(ann, chat, 1, 2, 1000, 1001, NULL, "sha256:1"),
-        USE(ann, chat, 1, 2, 1000, 1001, "python", "sha256:2"),
-        USE(ann, chat, 1, 2, 1000, 1001, "python", NULL),
+        USE(bob, chat, 1, 2, 1000, 1001, "sha256:1"), USE(NULL, chat, 1, 2, 1000, 1001, "sha256:1"),
+        USE(ann, talk, 1, 2, 1000, 1001, "sha256:1"), USE(ann, NULL, 1, 2, 1000, 1001, "sha256:1"),
+        USE(ann, chat, 9, 2, 1000, 1001, "sha256:1"), USE(ann, chat, 1, 9, 1000, 1001, "sha256:1"),
+        USE(ann, chat, 1, 2, 9, 1001, "sha256:1"),    USE(ann, chat, 1, 2, 1000, 9, "sha256:1"),
+        USE(ann, chat, 1, 2, 1000, 1001, "sha256:2"), USE(ann, chat, 1, 2, 1000, 1001, NULL),
     };
     struct container_use unused = it;
 

@@ -104,6 +104,7 @@ static struct child *row_new(const struct spawner *s, enum child_kind kind,
         return child;
     snprintf(child->language, sizeof child->language, "%s", wanted->runner->language);
     child->image_id = mem_strdup(wanted->runner->image_id);
+    child->image = mem_strdup(wanted->runner->image);
     return child;
 }
 

@@ -128,9 +128,12 @@ static struct child *find_session(struct broker *b, const json_t *head)
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     struct err e = ERR_INIT;
 
-    if (!language || sandbox_name_of(&b->root, head, sandbox_dir, &e) < 0)
+    if (!language || !psandbox_session_known(language) ||
+        sandbox_name_of(&b->root, head, sandbox_dir, &e) < 0)
         return NULL;
-    return children_find_session(b->children, sandbox_dir, language);
+    const struct engine_runner *r = engine_runners_find(&b->housekeeper.runners.list, language);
+    return children_find_session(b->children, sandbox_dir, language, r ? r->image : NULL,
+                                 wire_network(head) != NETWORK_NONE);
 }
 
 static struct child *find_named(struct broker *b, const json_t *head)

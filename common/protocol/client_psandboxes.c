@@ -2,6 +2,8 @@
 #include "config.h"
 
 #include "common/protocol/client_runs.h"
+
+#include "common/base/tenants.h"
 #include "common/protocol/run_body.h"
 #include "common/rpc/json.h"
 
@@ -66,7 +68,7 @@ static bool is_session(const json_t *row, const char *language)
 
     return json_get_bool(row, "session", 0) && status &&
            (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0) &&
-           (!language || (its && strcmp(its, language) == 0));
+           (!language || (its && tenants_list_has(its, language)));
 }
 
 json_t *broker_reset_session(const struct broker_client *c, const char *conversation,
@@ -83,7 +85,8 @@ json_t *broker_reset_session(const struct broker_client *c, const char *conversa
     {
         if (!is_session(row, language))
             continue;
-        json_t *end = broker_close_psandbox(c, json_get_string(row, "sandboxId"), e);
+        json_t *end = client_ask(c, e, OP_CLOSE_PSANDBOX, "{s:s*, s:s*}", "sandboxId",
+                                 json_get_string(row, "sandboxId"), "language", language);
         if (!end)
             return NULL;
         json_array_append_new(closed, end);

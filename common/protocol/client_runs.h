@@ -121,6 +121,7 @@ json_t *broker_close_psandbox(const struct broker_client *c, const char *psandbo
 json_t *broker_psandbox_logs(const struct broker_client *c, const char *psandbox_id, struct err *e);
 
 /* Closes the sandboxes in which run_options.session keeps the variables of a conversation, of one
- * language or (NULL) of all: {"sessions":[rows as of broker_close_psandbox]}. */
+ * language or (NULL) of all; one that keeps another language's, too, just forgets these:
+ * {"sessions":[rows as of broker_close_psandbox]}. */
 json_t *broker_reset_session(const struct broker_client *c, const char *conversation,
                              const char *language, struct err *e);

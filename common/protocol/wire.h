@@ -12,7 +12,9 @@
  * totalMs}
  *   {"op":"exec", tenant, sandboxId, timeoutMs, waitMs, background, live, cancelOnDisconnect,
  * keepOver, stopAtFailure} and the body: the commands as args, cwd, stdin, env
- *   {"op":"close_psandbox"|"psandbox_logs", tenant, sandboxId}
+ *   {"op":"close_psandbox", tenant, sandboxId, language?: just the variables of that, if there are
+ * others}
+ *   {"op":"psandbox_logs", tenant, sandboxId}
  *   {"op":"psandbox_status", tenant, sandboxId?, conversationId?}
  *   {"op":"put"|"open"|"open_url"|"list_folder"|"delete"|"move"|"list"|"names"|"runners", …}
  *   {"op":"delete_conversation"|"exchange_conversation", tenant, conversationId, …}

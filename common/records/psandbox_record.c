@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/base/tenants.h"
 #include "common/protocol/run_id.h"
 #include "common/protocol/wire.h"
 #include "common/records/run_lock.h"
@@ -263,7 +264,8 @@ static void compare_session(void *ctx, const char *run_id, const json_t *record)
     const char *language = json_get_string(record, "language");
     json_int_t begun_us = json_get_integer(record, "begunUs", 0);
 
-    if (!json_get_bool(record, "session", 0) || !language || strcmp(language, s->language) != 0 ||
+    if (!json_get_bool(record, "session", 0) || !language ||
+        !tenants_list_has(language, s->language) ||
         !record_belongs_to(record, s->tenant, s->conversation) ||
         strcmp(run_id, s->but_run_id) == 0 || begun_us < s->begun_us)
         return;

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/share.h"
+#include "common/base/tenants.h"
 #include "common/protocol/run_id.h"
 #include "common/rpc/json.h"
 
@@ -50,6 +51,7 @@ void children_remove(struct children *list, struct child *child)
     if (!child->next)
         list->end = at;
     free(child->image_id);
+    free(child->image);
     free(child->tenant);
     free(child->conversation);
     json_decref(child->calls);
@@ -93,11 +95,12 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
 }
 
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
-                                    const char *language)
+                                    const char *language, const char *image, bool network)
 {
     for (struct child *c = list->first; c; c = c->next)
         if (c->session && c->state != CHILD_ENDED && strcmp(c->sandbox_dir, sandbox_dir) == 0 &&
-            strcmp(c->language, language) == 0)
+            (tenants_list_has(c->language, language) ||
+             (image && c->image && c->network == network && strcmp(c->image, image) == 0)))
             return c;
     return NULL;
 }

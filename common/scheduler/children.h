@@ -44,7 +44,8 @@ struct child {
     char sandbox_dir[SANDBOX_NAME_LEN + 1]; /* "": it is on a warm directory */
     char warm_dir[WARM_DIR_NAME_LEN + 1];   /* "": none */
     char language[RUN_LANGUAGE_MAX + 1];    /* of its latest run; else one of its image */
-    char *image_id; /* what it was made of: another image replaces it; NULL: it was adopted */
+    char *image_id; /* what it was made of: another image replaces it; NULL: it was adopted, */
+    char *image;    /* as the name of it */
     char *tenant, *conversation; /* NULL until claimed; of a job the tenant only */
     enum job_limit limit;        /* of a job: the share that it counts for */
     bool network, background;
@@ -56,10 +57,10 @@ struct child {
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
-    struct pool_image *image;     /* of a supervisor, as the pool saw it last; NULL: none waits of
+    struct pool_image *pool_image; /* of a supervisor, as the pool saw it last; NULL: none waits of
                                      it */
-    struct pool_sandbox *sandbox; /* the same: whose directory it sits on; NULL: not remembered */
-    int64_t born_ms, since_ms;    /* clock_mono_ms of the fork, of the state */
+    struct pool_sandbox *sandbox;  /* the same: whose directory it sits on; NULL: not remembered */
+    int64_t born_ms, since_ms;     /* clock_mono_ms of the fork, of the state */
     struct queued_run *run;  /* what it was given and has not taken; NULL: none (run_queue.h) */
     struct child_link *link; /* its channel (common/broker/child_io.h); NULL: none */
     struct child *next;      /* children_next */
@@ -82,9 +83,11 @@ struct child *children_find_run(struct children *list, const char *tenant, const
 /* The tenant's persistent sandbox of that id; NULL. */
 struct child *children_find_psandbox(struct children *list, const char *tenant,
                                      const char *psandbox_id);
-/* The persistent sandbox that keeps the variables of that language and sandbox directory; NULL. */
+/* The persistent sandbox that keeps the variables of that language and sandbox directory, or would,
+ * since it is of the language's image (NULL: unknown) and has a network or none, as wanted; NULL.
+ */
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
-                                    const char *language);
+                                    const char *language, const char *image, bool network);
 /* Those for which is() holds; NULL: all. */
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx);

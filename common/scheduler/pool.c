@@ -79,7 +79,8 @@ uint64_t pool_bytes_of(const struct child *c)
     const bool preloaded = child_has_libraries(c);
     const bool measured = c->memory_bytes > 0 && (c->tier == ENGINE_TIER_PRELOADED) == preloaded;
 
-    return measured ? c->memory_bytes + POOL_BESIDE_BYTES : pool_usual_bytes(c->image, preloaded);
+    return measured ? c->memory_bytes + POOL_BESIDE_BYTES
+                    : pool_usual_bytes(c->pool_image, preloaded);
 }
 
 /* An adopted one was made with other settings, or of an image that is not known. */
@@ -95,11 +96,11 @@ static void count_waiting(struct child *c, struct pool_count *out)
         out->loading++;
     if (c->sandbox)
         c->sandbox->have++;
-    if (c->image && c->warm_dir[0]) {
-        c->image->have++;
-        c->image->preloaded += child_has_libraries(c);
-    } else if (c->image) {
-        c->image->serving++;
+    if (c->pool_image && c->warm_dir[0]) {
+        c->pool_image->have++;
+        c->pool_image->preloaded += child_has_libraries(c);
+    } else if (c->pool_image) {
+        c->pool_image->serving++;
     }
 }
 
@@ -110,7 +111,7 @@ static void count_claimed(struct pool *p, struct child *c, struct pool_count *ou
     if (!c->sandbox || c->state == CHILD_ENDED || !may_serve_again(p, c))
         return;
     c->sandbox->busy++;
-    c->image->serving++;
+    c->pool_image->serving++;
 }
 
 static void count_images(struct pool *p)
@@ -139,8 +140,8 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
     for (struct child *c = NULL; (c = children_next(children, c));) {
         if (c->kind != CHILD_SUPERVISOR)
             continue;
-        c->image = pool_image_of(p, c->language);
-        c->sandbox = c->sandbox_dir[0] ? find_sandbox(p, c->sandbox_dir, c->image) : NULL;
+        c->pool_image = pool_image_of(p, c->language);
+        c->sandbox = c->sandbox_dir[0] ? find_sandbox(p, c->sandbox_dir, c->pool_image) : NULL;
         out->starting += c->state == CHILD_STARTING;
         if (c->claimed) {
             count_claimed(p, c, out);
@@ -155,6 +156,16 @@ void pool_count(struct pool *p, const struct children *children, struct pool_cou
 }
 
 /* ---- the pool ---- */
+
+size_t pool_places(const struct pool *p, const struct pool_image *image, int64_t now_ms, bool all)
+{
+    const size_t at_once = p->settings.automatic && image->n > POOL_AUTO_AT_ONCE ? POOL_AUTO_AT_ONCE
+                                                                                 : image->n;
+
+    if (!all || now_ms - p->called_ms >= POOL_CALLS_MS || image->n < at_once + image->serving)
+        return at_once;
+    return p->settings.automatic ? image->n - image->serving : at_once;
+}
 
 struct pool *pool_new(const struct pool_settings *settings, const struct engine_runners *runners)
 {
@@ -393,7 +404,7 @@ static json_t *image_status(const struct pool *p, const struct pool_image *image
     int64_t oldest = 0;
 
     for (struct child *c = NULL; (c = children_next(children, c));) {
-        if (!child_is_warm(c) || c->image != image)
+        if (!child_is_warm(c) || c->pool_image != image)
             continue;
         if (c->state != CHILD_WAITING) {
             starting += c->state == CHILD_STARTING;
@@ -423,7 +434,7 @@ static json_t *waiting_status(const struct children *children, int64_t now_ms)
             json_array_append_new(
                 list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "runId", c->run_id,
                                 "containerId", c->container_id, "image",
-                                c->image ? c->image->runner->image : "", "tier",
+                                c->pool_image ? c->pool_image->runner->image : "", "tier",
                                 tier_names[c->state == CHILD_WAITING ? c->tier : ENGINE_TIER_NONE],
                                 "sandbox", c->sandbox_dir, "ageMs",
                                 (json_int_t)(now_ms - c->born_ms), "memoryBytes",

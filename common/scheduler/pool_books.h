@@ -14,6 +14,13 @@
 #define POOL_AGE_MS   3600000 /* of a container */
 #define POOL_RUNS_MAX 1000    /* in a container */
 
+/* Memory at rest. SANDBOX_WARM_IDLE is the time of a conversation's container. */
+#define POOL_LIBRARIES_MS 600000 /* since its conversation's last use: one with libraries goes */
+#define POOL_CALLS_MS     900000 /* since any call: all go but those that are to wait at once */
+#define POOL_FURTHER_MS   10000  /* unused: a conversation's further container goes */
+
+#define POOL_AUTO_AT_ONCE 2 /* of SANDBOX_WARM=auto */
+
 #define POOL_NEVER         (INT64_MIN / 2) /* before all other times */
 #define POOL_SANDBOXES_MAX 256             /* conversations remembered */
 

@@ -5,17 +5,10 @@
 
 #include <string.h>
 
-/* Memory at rest. SANDBOX_WARM_IDLE is the time of a conversation's container. */
-#define LIBRARIES_MS 600000 /* since its conversation's last use: one with libraries goes */
-#define CALLS_MS     900000 /* since any call: all go but those that are to wait at once */
-#define FURTHER_MS   10000  /* unused: a conversation's further container goes */
-
 #define ANSWER_MS 15    /* after a run's end: its answer is being sent */
 #define SETTLE_MS 250   /* without a claim, before work that is only likely to be useful */
 #define LOAD_MS   60000 /* one that preloads for longer does not keep others from it */
 #define IDLE_MS   1000  /* between checks whether the machine is idle */
-
-#define AUTO_AT_ONCE 2 /* of SANDBOX_WARM=auto */
 
 /* The state of one call of pool_next. */
 struct pool_pass {
@@ -47,22 +40,12 @@ static void pass_time(struct pool_pass *l)
 
     if (p->called_ms == 0)
         p->called_ms = l->now->now_ms;
-    const bool at_rest = is_reached(l, p->called_ms + CALLS_MS);
+    const bool at_rest = is_reached(l, p->called_ms + POOL_CALLS_MS);
     for (size_t i = p->n_sandboxes; i-- > 0;)
         if (at_rest || is_reached(l, p->sandboxes[i].used_ms + p->settings.idle_ms))
             pool_sandbox_drop(p, &p->sandboxes[i]);
-        else if (is_reached(l, p->sandboxes[i].used_ms + LIBRARIES_MS))
+        else if (is_reached(l, p->sandboxes[i].used_ms + POOL_LIBRARIES_MS))
             p->sandboxes[i].preloaded = false;
-}
-
-size_t pool_places(const struct pool *p, const struct pool_image *image, int64_t now_ms, bool all)
-{
-    const size_t at_once = p->settings.automatic && image->n > AUTO_AT_ONCE ? AUTO_AT_ONCE
-                                                                            : image->n;
-
-    if (!all || now_ms - p->called_ms >= CALLS_MS || image->n < at_once + image->serving)
-        return at_once;
-    return p->settings.automatic ? image->n - image->serving : at_once;
 }
 
 static size_t places(const struct pool_pass *l, const struct pool_image *image, bool all)
@@ -75,15 +58,15 @@ static bool is_stale(struct pool_pass *l, const struct child *c)
 {
     if (is_reached(l, c->born_ms + POOL_AGE_MS))
         return true;
-    if (l->now->engine_ok &&
-        (!c->image || !c->image_id || strcmp(c->image->runner->image_id, c->image_id) != 0))
+    if (l->now->engine_ok && (!c->pool_image || !c->image_id ||
+                              strcmp(c->pool_image->runner->image_id, c->image_id) != 0))
         return true;
     if (c->warm_dir[0])
         return false;
     if (!c->sandbox ||
-        (child_has_libraries(c) && is_reached(l, c->sandbox->used_ms + LIBRARIES_MS)))
+        (child_has_libraries(c) && is_reached(l, c->sandbox->used_ms + POOL_LIBRARIES_MS)))
         return true;
-    return c->sandbox->have > 1 && is_reached(l, c->since_ms + FURTHER_MS);
+    return c->sandbox->have > 1 && is_reached(l, c->since_ms + POOL_FURTHER_MS);
 }
 
 static bool action(struct pool_action *out, enum pool_do what, struct child *c)
@@ -129,8 +112,9 @@ static struct child *find_warm(struct pool_pass *l, bool surplus)
     uint64_t bytes = 0;
 
     for (struct child *c = NULL; (c = children_next(l->children, c));) {
-        if (!child_is_warm(c) || (surplus && (!c->warm_dir[0] || !c->image ||
-                                              c->image->have <= places(l, c->image, true))))
+        if (!child_is_warm(c) ||
+            (surplus && (!c->warm_dir[0] || !c->pool_image ||
+                         c->pool_image->have <= places(l, c->pool_image, true))))
             continue;
         if (found && (surplus ? pool_bytes_of(c) >= bytes : pool_bytes_of(c) <= bytes))
             continue;
@@ -248,13 +232,13 @@ static bool start_one(struct pool_pass *l, struct pool_action *out)
 /* One place of several stays without libraries, for programs that import none. */
 static bool wants_loading(struct pool_pass *l, const struct child *c)
 {
-    if (!c->image || !*c->image->runner->preload || c->state != CHILD_WAITING ||
+    if (!c->pool_image || !*c->pool_image->runner->preload || c->state != CHILD_WAITING ||
         child_has_libraries(c) || c->tier != ENGINE_TIER_STARTED)
         return false;
     if (!c->warm_dir[0])
         return c->sandbox && c->sandbox->preloaded; /* NULL: it is about to end */
-    const size_t n = places(l, c->image, true);
-    return c->image->preloaded < (n > 1 ? n - 1 : 1);
+    const size_t n = places(l, c->pool_image, true);
+    return c->pool_image->preloaded < (n > 1 ? n - 1 : 1);
 }
 
 static bool is_idle(struct pool_pass *l)
@@ -289,7 +273,7 @@ static bool load_one(struct pool_pass *l, struct pool_action *out)
             !may_load(l, c))
             continue;
         const uint64_t others = l->count.used - pool_bytes_of(c);
-        const uint64_t more = pool_usual_bytes(c->image, true);
+        const uint64_t more = pool_usual_bytes(c->pool_image, true);
         if (others + more <= l->pool->settings.memory_bytes &&
             (!best || !best->sandbox || c->sandbox->used_ms > best->sandbox->used_ms))
             best = c;

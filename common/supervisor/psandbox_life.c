@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* For its owner. */
-static json_t *row_new(const struct supervisor *s)
+json_t *psandbox_row_new(const struct supervisor *s)
 {
     json_t *row = json_copy(s->record);
 
@@ -27,9 +26,7 @@ void psandbox_begin(struct supervisor *s, struct err *e)
         psandbox_stop(s, "closed", "it could not be started");
         return;
     }
-    if (s->keeps_variables)
-        psandbox_session_look_back(s);
-    json_t *row = row_new(s);
+    json_t *row = psandbox_row_new(s);
     json_object_del(row, "lastUsedAt");
     json_object_del(row, "session");
     calls_answer(s, OP_CREATE_PSANDBOX, wire_result_new(row));
@@ -136,9 +133,10 @@ void psandbox_end(struct supervisor *s, const struct err *problem)
     channel_close(&s->base.channel); /* takes the calls that came meanwhile */
     answer_rest(s, problem);
     if (s->record)
-        calls_answer(s, OP_CLOSE_PSANDBOX, wire_result_new(row_new(s)));
+        calls_answer(s, OP_CLOSE_PSANDBOX, wire_result_new(psandbox_row_new(s)));
     container_drain(&s->base);
     output_free(s->log);
     json_decref(s->record);
-    buf_clear(&s->session.control);
+    for (size_t i = 0; i < PSANDBOX_SESSIONS; i++)
+        buf_clear(&s->sessions[i].control);
 }

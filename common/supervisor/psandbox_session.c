@@ -25,17 +25,51 @@ static const struct {
     {"typescript", {"bun", "run", "--no-install", "/sandbox/session.mjs"}},
 };
 
-static const char *const *argv_of(const char *language)
+_Static_assert(ARRAY_LEN(interpreters) == PSANDBOX_SESSIONS, "one for each");
+
+/* Which of the interpreters; PSANDBOX_SESSIONS: none. */
+static size_t index_of(const char *language)
 {
-    for (size_t i = 0; language && i < ARRAY_LEN(interpreters); i++)
-        if (strcmp(language, interpreters[i].language) == 0)
-            return interpreters[i].argv;
-    return NULL;
+    size_t i = 0;
+
+    while (i < PSANDBOX_SESSIONS && strcmp(language, interpreters[i].language) != 0)
+        i++;
+    return i;
 }
 
 bool psandbox_session_known(const char *language)
 {
-    return argv_of(language) != NULL;
+    return index_of(language) < PSANDBOX_SESSIONS;
+}
+
+static struct psandbox_session *session_in(struct supervisor *s, const char *language)
+{
+    return language && psandbox_session_known(language) ? &s->sessions[index_of(language)] : NULL;
+}
+
+struct psandbox_session *psandbox_session_with(struct supervisor *s, uint32_t id)
+{
+    for (size_t i = 0; id != 0 && i < PSANDBOX_SESSIONS; i++)
+        if (s->sessions[i].id == id)
+            return &s->sessions[i];
+    return NULL;
+}
+
+static const char *language_of(const struct supervisor *s, const struct psandbox_session *session)
+{
+    return interpreters[session - s->sessions].language;
+}
+
+/* The record names all whose variables are kept. */
+static void note_languages(struct supervisor *s)
+{
+    AUTO_BUF struct buf names = BUF_INIT(100);
+
+    for (size_t i = 0; i < PSANDBOX_SESSIONS; i++)
+        if (s->sessions[i].begun)
+            buf_addf(&names, "%s%s", names.len > 0 ? " " : "", interpreters[i].language);
+    json_object_set_new(s->record, "language", json_string(buf_str(&names)));
+    psandbox_write_record(s);
 }
 
 /* ---- the answer ---- */
@@ -43,46 +77,49 @@ bool psandbox_session_known(const char *language)
 #define FILES_REMAIN "files in /data are still there."
 
 /* Why the variables of this call or of those before are gone; "": they are not. */
-static void describe_loss(const struct supervisor *s, const struct call *call, bool lost,
-                          struct buf *out)
+static void describe_loss(const struct psandbox_session *session, const struct call *call,
+                          bool lost, struct buf *out)
 {
     if (lost)
         buf_addf(out, "%s: its variables are lost. The next call begins anew; " FILES_REMAIN,
                  call->run.killed == KILLED_BY_TIME ? "The time limit ended the interpreter"
                                                     : "The interpreter ended");
-    else if (*s->session.lost)
+    else if (*session->lost)
         buf_addf(
             out,
             "The variables of the calls before are lost: %s. This call began anew; " FILES_REMAIN,
-            s->session.lost);
+            session->lost);
 }
 
-static json_t *session_fields(const struct supervisor *s, const struct call *call, bool lost)
+static json_t *session_fields(const struct supervisor *s, const struct psandbox_session *session,
+                              const struct call *call, bool lost)
 {
     AUTO_BUF struct buf text = BUF_INIT(1024);
     char id[PSANDBOX_ID_LEN + 1];
 
-    describe_loss(s, call, lost, &text);
+    describe_loss(session, call, lost, &text);
     psandbox_id_write(s->base.start->container_id, id);
-    json_t *fields = json_pack("{s:s, s:b, s:b}", "sandboxId", id, "sessionStarted",
-                               s->session.fresh, "stateLost", text.len > 0);
+    json_t *fields = json_pack("{s:s, s:b, s:b}", "sandboxId", id, "sessionStarted", session->fresh,
+                               "stateLost", text.len > 0);
     if (text.len > 0)
         json_object_set_new(fields, "sessionNote", json_from_bytes(buf_str(&text), text.len));
     return fields;
 }
 
-static void note_unheard(struct supervisor *s)
+static void note_unheard(struct psandbox_session *session)
 {
-    snprintf(s->session.lost, sizeof s->session.lost,
+    snprintf(session->lost, sizeof session->lost,
              "the interpreter ended with a call that was cancelled or not answered");
 }
 
 static void cell_conclude(struct supervisor *s, struct call *call, struct snapshot *files,
                           const struct err *problem)
 {
+    struct psandbox_session *session = call->session;
+
     if (!files) {
-        if (json_get_bool(call->results, "stateLost", 0) && !*s->session.lost)
-            note_unheard(s);
+        if (json_get_bool(call->results, "stateLost", 0) && !*session->lost)
+            note_unheard(session);
         call_refuse(s, call, problem);
         return;
     }
@@ -95,35 +132,38 @@ static void cell_conclude(struct supervisor *s, struct call *call, struct snapsh
 static void cell_ended(struct supervisor *s, struct call *call, const struct engine_outcome *o,
                        bool lost)
 {
+    struct psandbox_session *session = call->session;
+
     call->phase = CALL_AFTER;
     awaited_run_set_outcome(&call->run, o);
-    call->results = session_fields(s, call, lost);
+    call->results = session_fields(s, session, call, lost);
     if ((call->waiter || call->run.keep == KEEP_DONE) && call->run.killed != KILLED_BY_CANCEL)
-        s->session.lost[0] = '\0'; /* the answer says it */
+        session->lost[0] = '\0'; /* the answer says it */
     else if (lost)
-        note_unheard(s);
-    s->session.fresh = false;
+        note_unheard(session);
+    session->fresh = false;
     call_note_use(s, call);
     psandbox_list_files(s, call, false, cell_conclude);
 }
 
 /* ---- what is lost ---- */
 
-/* Variables that their owner gave up, by a close or a reset, are not missed. */
-void psandbox_session_look_back(struct supervisor *s)
+/* Looks for the session before this one. Variables that their owner gave up, by a close or a reset,
+ * are not missed. */
+static void look_back(struct supervisor *s, struct psandbox_session *session)
 {
     const struct supervisor_start *start = s->base.start;
     json_auto_t *row = psandbox_record_last_session(start->root, s->use.tenant, s->use.conversation,
-                                                    s->language, start->container_id);
+                                                    language_of(s, session), start->container_id);
     const char *reason = json_get_string(row, "reason");
 
     if (reason && strcmp(reason, PSANDBOX_CLOSED_BY_OWNER) != 0)
-        snprintf(s->session.lost, sizeof s->session.lost, "the sandbox that kept them %s (%s)",
+        snprintf(session->lost, sizeof session->lost, "the sandbox that kept them %s (%s)",
                  psandbox_record_end(row), reason);
 }
 
 /* It ended between two calls: the result of the next one says so. */
-static void note_end(struct supervisor *s, const struct engine_outcome *o)
+static void note_end(struct psandbox_session *session, const struct engine_outcome *o)
 {
     char how[40];
 
@@ -131,18 +171,17 @@ static void note_end(struct supervisor *s, const struct engine_outcome *o)
         snprintf(how, sizeof how, "signal %d", o->signal);
     else
         snprintf(how, sizeof how, "exit code %d", o->exit_code);
-    snprintf(s->session.lost, sizeof s->session.lost,
-             "the interpreter ended after its last call (%s)",
+    snprintf(session->lost, sizeof session->lost, "the interpreter ended after its last call (%s)",
              o->out_of_memory ? "out of memory" : how);
 }
 
 /* ---- the interpreter ---- */
 
-static int interpreter_start(struct supervisor *s, struct err *e)
+static int interpreter_start(struct supervisor *s, struct psandbox_session *session, struct err *e)
 {
     AUTO_REQUEST_ENV struct request_env env = request_env_new(NULL, &s->sandbox, NULL);
     size_t n_argv = 0;
-    const char *const *argv = argv_of(s->language);
+    const char *const *argv = interpreters[session - s->sessions].argv;
 
     while (argv[n_argv])
         n_argv++;
@@ -154,37 +193,64 @@ static int interpreter_start(struct supervisor *s, struct err *e)
         .control = true,
     };
 
-    s->session.fresh = true;
-    buf_reset(&s->session.control);
-    return psandbox_send(s, &command, &s->session.id, e);
+    if (!session->begun) {
+        look_back(s, session);
+        session->begun = true;
+        note_languages(s);
+    }
+    session->fresh = true;
+    buf_reset(&session->control);
+    return psandbox_send(s, &command, &session->id, e);
 }
 
 /* The cell that runs; NULL: none. */
-static struct call *cell_running(const struct supervisor *s)
+static struct call *cell_running(const struct psandbox_session *session)
 {
-    struct call *cell = s->session.cell;
+    struct call *cell = session->cell;
 
     return cell && cell->phase == CALL_RUNNING ? cell : NULL;
 }
 
-void psandbox_interpreter_ended(struct supervisor *s, const struct engine_outcome *o)
+void psandbox_interpreter_ended(struct supervisor *s, struct psandbox_session *session,
+                                const struct engine_outcome *o)
 {
-    struct call *cell = cell_running(s);
+    struct call *cell = cell_running(session);
 
-    s->session.id = 0;
+    session->id = 0;
     if (cell)
         cell_ended(s, cell, o, true);
-    else if (!s->session.fresh) /* it had finished a cell */
-        note_end(s, o);
+    else if (!session->fresh) /* it had finished a cell */
+        note_end(session, o);
+}
+
+bool psandbox_session_reset(struct supervisor *s, const char *language)
+{
+    struct psandbox_session *session = session_in(s, language);
+    bool others = false;
+
+    for (size_t i = 0; i < PSANDBOX_SESSIONS; i++)
+        others |= s->sessions[i].begun && &s->sessions[i] != session;
+    if (!session || !others)
+        return false;
+    if (session->id)
+        psandbox_kill_command(s, session->id);
+    if (!cell_running(session))
+        session->id = 0; /* the next cell is not for this interpreter */
+    session->begun = false;
+    session->fresh = true; /* its end is not missed */
+    session->lost[0] = '\0';
+    note_languages(s);
+    return true;
 }
 
 /* ---- its records ---- */
 
-static void on_record(struct supervisor *s, const char *text, size_t len)
+static void on_record(struct supervisor *s, const struct psandbox_session *session,
+                      const char *text, size_t len)
 {
     struct err e = ERR_INIT;
     json_auto_t *record = json_parse(text, len, RECORD_DEPTH, &e);
-    struct call *cell = cell_running(s);
+    struct call *cell = cell_running(session);
 
     if (!cell || !json_get_bool(record, "done", 0))
         return;
@@ -200,29 +266,30 @@ static void on_record(struct supervisor *s, const char *text, size_t len)
 }
 
 /* Code in the sandbox may write here too: a record that makes no sense ends the interpreter. */
-void psandbox_on_control(struct supervisor *s, const char *data, size_t len)
+void psandbox_on_control(struct supervisor *s, struct psandbox_session *session, const char *data,
+                         size_t len)
 {
-    struct buf *b = &s->session.control;
+    struct buf *b = &session->control;
 
     buf_add(b, data, len);
     while (buf_ok(b) && b->len >= RECORD_HEADER && b->len - RECORD_HEADER >= u32_get(b->data)) {
         size_t whole = RECORD_HEADER + u32_get(b->data);
 
-        on_record(s, b->data + RECORD_HEADER, whole - RECORD_HEADER);
+        on_record(s, session, b->data + RECORD_HEADER, whole - RECORD_HEADER);
         buf_drop_front(b, whole);
     }
     if (buf_ok(b))
         return;
     buf_reset(b);
-    if (cell_running(s))
-        call_kill(s, s->session.cell, KILLED_BY_CONTROL);
+    if (cell_running(session))
+        call_kill(s, session->cell, KILLED_BY_CONTROL);
     else
-        psandbox_kill_command(s, s->session.id);
+        psandbox_kill_command(s, session->id);
 }
 
 /* ---- cells ---- */
 
-static int send_cell(struct supervisor *s, const struct call *call, struct err *e)
+static int send_cell(struct supervisor *s, uint32_t id, const struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
     AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
@@ -234,31 +301,39 @@ static int send_cell(struct supervisor *s, const struct call *call, struct err *
     if (wire_frame(cell, &record, e) < 0)
         return -1;
     s->base.unread = true;
-    return s->base.engine->ops->control(s->base.engine, s->session.id, record.data, record.len, e);
+    return s->base.engine->ops->control(s->base.engine, id, record.data, record.len, e);
 }
 
 static void cell_start(struct supervisor *s, struct call *call, struct snapshot *files,
                        const struct err *problem)
 {
+    struct psandbox_session *session = call->session;
     struct err e = ERR_INIT;
 
     if (psandbox_run_start(s, call, files, problem) &&
-        ((s->session.id == 0 && interpreter_start(s, &e) < 0) || send_cell(s, call, &e) < 0))
+        ((session->id == 0 && interpreter_start(s, session, &e) < 0) ||
+         send_cell(s, session->id, call, &e) < 0))
         call_refuse(s, call, &e);
 }
 
-void psandbox_cell_next(struct supervisor *s)
+static void next_of(struct supervisor *s, struct psandbox_session *session)
 {
     for (;;) { /* a cell may be refused at once: then it is the next one's turn */
-        for (size_t i = 0; i < s->n_calls && !s->session.cell; i++)
-            if (s->calls[i]->row->op == OP_SESSION && s->calls[i]->run.output)
-                s->session.cell = s->calls[i];
-        struct call *cell = s->session.cell;
+        for (size_t i = 0; i < s->n_calls && !session->cell; i++)
+            if (s->calls[i]->session == session && s->calls[i]->run.output)
+                session->cell = s->calls[i];
+        struct call *cell = session->cell;
         if (!cell || cell->phase != CALL_QUEUED)
             return;
         cell->phase = CALL_BEFORE;
         psandbox_list_files(s, cell, true, cell_start);
     }
+}
+
+void psandbox_cell_next(struct supervisor *s)
+{
+    for (size_t i = 0; i < PSANDBOX_SESSIONS; i++)
+        next_of(s, &s->sessions[i]);
 }
 
 int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
@@ -270,8 +345,9 @@ int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
         return err_set(e, ERR_INVALID,
                        "network: this session was begun %s it; say so again, or reset it first",
                        network == NETWORK_NONE ? "with" : "without");
-    if (!s->keeps_variables || !body->has_code || body->input_len > 0 || body->n_args > 0 ||
-        body->n_env > 0 || body->cwd)
+    call->session = session_in(s, call->run.request.language);
+    if (!s->keeps_variables || !call->session || !body->has_code || body->input_len > 0 ||
+        body->n_args > 0 || body->n_env > 0 || body->cwd)
         return err_set(e, ERR_INVALID,
                        "stdin, args and environment: a session takes none of them, only code");
     return 0;
@@ -279,5 +355,5 @@ int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
 
 void psandbox_cell_begin(struct supervisor *s, struct call *call)
 {
-    psandbox_run_begin(s, call, s->language);
+    psandbox_run_begin(s, call, call->run.request.language);
 }

@@ -72,8 +72,9 @@ void call_remove(struct supervisor *s, struct call *call)
         at++;
     memmove(&s->calls[at], &s->calls[at + 1], (s->n_calls - at - 1) * sizeof *s->calls);
     s->calls[--s->n_calls] = NULL;
-    if (s->session.cell == call)
-        s->session.cell = NULL;
+    for (size_t i = 0; i < PSANDBOX_SESSIONS; i++)
+        if (s->sessions[i].cell == call)
+            s->sessions[i].cell = NULL;
     if (runs)
         s->used_ms = clock_mono_ms();
     call_free(call);
@@ -183,7 +184,7 @@ void call_kill(struct supervisor *s, struct call *call, enum run_killed why)
         s->base.stop = true;
     } else if (first) {
         call->end = deadline_in_ms(CALL_HANGS_MS);
-        psandbox_kill_command(s, call->id ? call->id : s->session.id);
+        psandbox_kill_command(s, call->session ? call->session->id : call->id);
     }
 }
 

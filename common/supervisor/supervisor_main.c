@@ -52,14 +52,15 @@ static json_t *runs(const void *owner)
 
 /* ---- what comes from the container ---- */
 
-static struct call *call_running(const struct supervisor *s, uint32_t id)
+static struct call *call_running(struct supervisor *s, uint32_t id)
 {
+    const struct psandbox_session *session = psandbox_session_with(s, id);
+
     for (size_t i = 0; i < s->n_calls; i++) {
         struct call *call = s->calls[i];
 
         if (call->phase == CALL_RUNNING &&
-            (call->row->op == OP_RUN ||
-             (id == s->session.id ? call == s->session.cell : call->id == id)))
+            (call->row->op == OP_RUN || (session ? call == session->cell : call->id == id)))
             return call;
     }
     return NULL;
@@ -93,6 +94,7 @@ static void run_ended(struct supervisor *s, struct call *run, const struct engin
 
 static void on_ended(struct supervisor *s, const struct engine_event *ev)
 {
+    struct psandbox_session *session = psandbox_session_with(s, ev->id);
     struct call *call = call_running(s, ev->id);
     struct engine_outcome o = ev->outcome;
 
@@ -104,8 +106,8 @@ static void on_ended(struct supervisor *s, const struct engine_event *ev)
     o.ended_us = clock_mono_us();
     if (call && call->row->op == OP_RUN)
         run_ended(s, call, &o);
-    else if (ev->id == s->session.id)
-        psandbox_interpreter_ended(s, &o);
+    else if (session)
+        psandbox_interpreter_ended(s, session, &o);
     else if (call)
         psandbox_command_ended(s, call, &o);
 }
@@ -142,8 +144,8 @@ static bool on_event(void *owner, const struct engine_event *ev)
         on_output(s, ev->id, ENGINE_STDERR, ev);
         break;
     case ENGINE_EVENT_CONTROL:
-        if (psandbox && ev->id == s->session.id)
-            psandbox_on_control(s, ev->data, ev->len);
+        if (psandbox_session_with(s, ev->id))
+            psandbox_on_control(s, psandbox_session_with(s, ev->id), ev->data, ev->len);
         break;
     case ENGINE_EVENT_ENDED:
     case ENGINE_EVENT_FAILED:
@@ -248,7 +250,8 @@ static void psandbox_init(struct supervisor *s, const struct supervisor_start *s
     s->use.conversation = mem_strdup(json_get_string(start->call.head, "conversationId"));
     s->language = json_get_string(start->call.head, "language");
     s->keeps_variables = op_of(start->call.head) == OP_SESSION;
-    s->session.control = BUF_INIT(4096);
+    for (size_t i = 0; i < PSANDBOX_SESSIONS; i++)
+        s->sessions[i].control = BUF_INIT(4096);
     s->idle_ms = wanted_ms(start, "idleMs", settings->idle_ms);
     s->total_ms = wanted_ms(start, "totalMs", settings->total_ms);
     s->log = output_new(0, OUTPUT_NEWEST);

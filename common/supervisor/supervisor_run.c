@@ -154,7 +154,7 @@ static int start_program(struct supervisor *s, struct call *run, struct err *e)
     const struct engine_command program = {
         .run = true,
         /* An installer's container has no languages. */
-        .language = run->source ? NULL : engine_runner_language(s->base.start->runner),
+        .language = run->source ? NULL : engine_runner_language(run->runner),
         .streams = body->message.data,
         .streams_len = body->streams_len,
         .argv = body->args,

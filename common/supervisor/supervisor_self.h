@@ -66,11 +66,12 @@ struct call {
     struct deadline end; /* of its body; of all its commands; once killed, of the container's time
                             to obey */
     /* In a persistent sandbox. */
-    uint32_t id;           /* of the command that runs; 0: none, as for a cell */
-    size_t at;             /* index of that command */
-    int64_t began_us;      /* of that command, or the cell */
-    struct output *output; /* of that command; NULL: none has run */
-    json_t *results;       /* rows of commands; fields that a cell's result has besides */
+    uint32_t id;                      /* of the command that runs; 0: none, as for a cell */
+    size_t at;                        /* index of that command */
+    int64_t began_us;                 /* of that command, or the cell */
+    struct psandbox_session *session; /* that a cell is for; NULL: it is none */
+    struct output *output;            /* of that command; NULL: none has run */
+    json_t *results; /* rows of commands; fields that a cell's result has besides */
     struct {
         struct side_process lister;
         struct buf text;
@@ -85,8 +86,11 @@ struct call {
     struct err lost;                    /* why its container is gone; ERR_NONE: it is not */
 };
 
-/* The interpreter that keeps variables. */
+#define PSANDBOX_SESSIONS 2
+
+/* An interpreter that keeps variables, one for each language that has one. */
 struct psandbox_session {
+    bool begun;         /* it keeps some, or did */
     uint32_t id;        /* of its command; 0: it does not run */
     bool fresh;         /* it has not finished a cell */
     struct call *cell;  /* that it works on; NULL: none */
@@ -117,7 +121,7 @@ struct supervisor {
     unsigned n_dealt;     /* calls that began or were refused since the main process was told, */
     int64_t ran_ms;       /* and how long programs ran that have ended since */
     uint32_t n_runs;      /* ids given to what calls run */
-    struct psandbox_session session;
+    struct psandbox_session sessions[PSANDBOX_SESSIONS];
     json_t *record; /* psandbox_record.h; NULL: the container has not started */
     struct output *log;
     int64_t idle_ms, total_ms;
@@ -230,6 +234,8 @@ void pool_container_tell_waiting(struct supervisor *s);
 
 /* Starts it, and answers its creator. Else it stops, and *e says why. */
 void psandbox_begin(struct supervisor *s, struct err *e);
+/* Its record, for its owner. */
+json_t *psandbox_row_new(const struct supervisor *s);
 /* Its idle time and its end. Returns when there is more. */
 struct deadline psandbox_tend(struct supervisor *s);
 /* Answers the calls that its end cuts off, with problem unless it had started. */
@@ -274,12 +280,17 @@ void psandbox_command_ended(struct supervisor *s, struct call *call,
 
 /* psandbox_session.c: cells of an interpreter that keeps its variables. */
 
-/* Looks for the session before this one: its variables may be missed. */
-void psandbox_session_look_back(struct supervisor *s);
+/* The one whose command has the id; NULL: none. */
+struct psandbox_session *psandbox_session_with(struct supervisor *s, uint32_t id);
+/* Ends this one and leaves the sandbox to the others. false: there are none, so it may as well be
+ * closed. */
+bool psandbox_session_reset(struct supervisor *s, const char *language);
 int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e);
 void psandbox_cell_begin(struct supervisor *s, struct call *call); /* it is queued */
-/* Runs the next queued cell, if the interpreter is free. */
+/* Runs the next queued cell of each interpreter that is free. */
 void psandbox_cell_next(struct supervisor *s);
 /* What the interpreter wrote to its control channel. */
-void psandbox_on_control(struct supervisor *s, const char *data, size_t len);
-void psandbox_interpreter_ended(struct supervisor *s, const struct engine_outcome *o);
+void psandbox_on_control(struct supervisor *s, struct psandbox_session *session, const char *data,
+                         size_t len);
+void psandbox_interpreter_ended(struct supervisor *s, struct psandbox_session *session,
+                                const struct engine_outcome *o);

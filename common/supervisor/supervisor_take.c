@@ -116,11 +116,16 @@ static void take_call(struct supervisor *s, const struct call_row *row, const js
 static void take_close(struct supervisor *s, const struct call_row *row, const json_t *message,
                        int take_connection)
 {
+    const char *language = json_get_string(json_object_get(message, "head"), "language");
     const size_t n = s->n_calls;
 
     take_call(s, row, message, take_connection);
-    if (s->n_calls > n)
+    if (s->n_calls == n)
+        return;
+    if (!language || !psandbox_session_reset(s, language))
         psandbox_stop(s, "closed", PSANDBOX_CLOSED_BY_OWNER);
+    else
+        calls_answer(s, OP_CLOSE_PSANDBOX, wire_result_new(psandbox_row_new(s)));
 }
 
 static void take_logs(struct supervisor *s, const struct call_row *row, const json_t *message,

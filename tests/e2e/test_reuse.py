@@ -65,6 +65,18 @@ def _():
     equal((status["reusedRuns"] - before["reusedRuns"], status["pool"]["doubted"], status["pool"]["reuse"]), (9, before["pool"]["doubted"], True))
 
 
+@test("python, bash and typescript of a conversation take turns in one container", core=True, timeout=120)
+def _():
+    site = _site(warm.POOL)
+    client, sandbox, row = _first(site, "python")
+    names = set()
+    for served, language in enumerate(("bash", "typescript", "python", "typescript", "bash"), start=1):
+        equal(_kept(site, sandbox, language, served)["containerId"], row["containerId"])
+        names.add(client.run(CODES[language], language)["stdout"].strip())
+    equal(len(names), 1, f"one host name: {names}")
+    equal(len([one for one in pool.unclaimed(site) if one["sandbox"] == sandbox]), 1, "one container waits for the conversation")
+
+
 @test("no two conversations share a container, not one after the other and not of one tenant", core=True, timeout=120)
 def _():
     site = _site("bash=2")

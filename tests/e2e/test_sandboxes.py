@@ -537,6 +537,19 @@ def _():
     client.structured("reset_session", {"conversationId": client.conversation, "language": "typescript"})
 
 
+@test("sessions in Python and TypeScript and exec share one sandbox; a reset of one language leaves the other's variables", timeout=120)
+def _():
+    client = sites.new_conversation(sites.client())
+    first = _cell(client, "import os; x = 1; print(os.uname().nodename)")
+    other = _cell(client, "let y = 2; console.log(require('os').hostname())", "typescript")
+    equal((first["sandboxId"], first["stdout"]), (other["sandboxId"], other["stdout"]))
+    equal(client.structured("exec", {"sandboxId": first["sandboxId"], "command": "uname -n"})["results"][0]["stdout"], first["stdout"])
+    client.structured("reset_session", {"conversationId": client.conversation, "language": "typescript"})
+    equal(_cell(client, "print(x)")["stdout"], "1\n")
+    equal(_cell(client, "console.log(typeof y)", "typescript")["stdout"], "undefined\n")
+    equal(len(client.structured("reset_session", {"conversationId": client.conversation})["sessions"]), 1)
+
+
 @test("a time limit, a crash and too much memory lose a session's state, and say so", timeout=120)
 def _():
     client = _client()

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/base/tenants.h"
 #include "common/protocol/client_files.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
@@ -62,7 +63,7 @@ static bool is_interpreter(const json_t *row)
 
     return json_is_true(json_object_get(row, "session")) && status && language &&
            (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0) &&
-           strcmp(language, "python") == 0;
+           tenants_list_has(language, "python");
 }
 
 json_t *interpreter_sessions(const struct mcp_tool_call *c, const char *session, struct err *e)

@@ -1,6 +1,6 @@
 /*
  * A broker in a process of its own, with supervisors that need no engine (fakes/fake_supervisor.c)
- * and a housekeeper that finds two languages. Each test gets one; it must end well, and leave
+ * and a housekeeper that finds two images. Each test gets one; it must end well, and leave
  * no process.
  */
 #pragma once
@@ -35,10 +35,10 @@ struct broker_world {
     struct broker_client client;
 };
 
-#define BW_IMAGE(id, name)                                                                         \
+#define BW_IMAGE(id, name, languages)                                                              \
     "{\"Id\":\"sha256:" id "\",\"Created\":1,\"RepoTags\":[\"sandcgi-runner-" name ":latest\"],"   \
-    "\"Labels\":{\"sandbox.runner\":\"true\",\"sandbox.language\":\"" name "\","                   \
-    "\"sandbox.protocol\":\"2\",\"sandbox.warm\":\"true\"}}"
+    "\"Labels\":{\"sandbox.runner\":\"true\",\"sandbox.language\":\"" languages "\","              \
+    "\"sandbox.protocol\":\"3\",\"sandbox.warm\":\"true\"}}"
 #define BW_ID_1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define BW_ID_2 "2222222222222222222222222222222222222222222222222222222222222222"
 
@@ -47,7 +47,8 @@ static const struct fake_reply bw_replies[] = {
     {.match = "GET /v1.41/events", .status = 101, .hold_ms = 60000},
     {.match = "GET /v1.41/images/json",
      .status = 200,
-     .body = "[" BW_IMAGE(BW_ID_1, "python") "," BW_IMAGE(BW_ID_2, "bash") "]"},
+     .body = "[" BW_IMAGE(BW_ID_1, "python", "python typescript") "," BW_IMAGE(BW_ID_2, "bash",
+                                                                               "bash") "]"},
     {.match = "GET /v1.41/containers/json", .status = 200, .body = "[]"},
     {.match = NULL},
 };

@@ -252,7 +252,8 @@ static void a_failed_watch_leaves_no_process_and_no_descriptor(void **state)
     struct world *w = *state;
     struct sandbox_root root = {.fd = -1};
     struct runners runners = {0};
-    struct engine_runner runner = {.language = (char *)"bash", .image_id = (char *)"i"};
+    struct engine_runner runner = {
+        .language = (char *)"bash", .image = (char *)"n", .image_id = (char *)"i"};
     struct spawner spawner = {
         .root = &root, .runners = &runners, .children = w->children, .io = &w->io};
     struct helper helper = HELPER_INIT(100);

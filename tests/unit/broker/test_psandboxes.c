@@ -183,16 +183,22 @@ static void an_image_of_the_list_is_taken(void **state)
 }
 
 /* Its sandbox's id; heap. */
-static char *cell(struct broker_world *w, const char *tenant, const char *conversation)
+static char *cell_in(struct broker_world *w, const char *language, const char *tenant,
+                     const char *conversation)
 {
     struct err e = ERR_INIT;
     const struct broker_run_options options = {.options = {.session = true}};
     struct run_request r = bw_request(tenant, conversation, "x");
-    r.language = "python";
+    r.language = language;
     json_auto_t *result = broker_run(&w->client, &r, &options, &e);
     if (!result)
         fail_msg("%s", e.text);
     return mem_strdup(json_get_string(result, "by"));
+}
+
+static char *cell(struct broker_world *w, const char *tenant, const char *conversation)
+{
+    return cell_in(w, "python", tenant, conversation);
 }
 
 static void a_session_has_one_sandbox_of_its_conversation(void **state)
@@ -206,6 +212,8 @@ static void a_session_has_one_sandbox_of_its_conversation(void **state)
     AUTO_FREE char *other = cell(w, "ann", "two");
     AUTO_FREE char *theirs = cell(w, "bob", "one");
     assert_string_equal(first, again);
+    AUTO_FREE char *further = cell_in(w, "typescript", "ann", "one"); /* of the same image */
+    assert_string_equal(first, further);
     assert_string_not_equal(first, other);
     assert_string_not_equal(first, theirs);
     struct run_request r = bw_request("ann", "one", "x");

@@ -1,6 +1,7 @@
 /* Rows of children. */
 #include "config.h"
 
+#include "common/base/mem.h"
 #include "common/scheduler/children.h"
 #include "tests/unit/unit.h"
 
@@ -56,7 +57,35 @@ static void a_run_is_found_by_its_own_tenant_only(void **state)
     children_free(list);
 }
 
+static void a_session_is_found_by_its_language_or_its_image(void **state)
+{
+    static const struct {
+        const char *dir, *language, *image;
+        bool network, found;
+    } cases[] = {
+        {"a", "python", NULL, true, true},           {"a", "perl", NULL, false, true},
+        {"a", "bun", "both:latest", false, true},    {"a", "bun", NULL, false, false},
+        {"a", "bun", "bun:latest", false, false},    {"a", "bun", "both:latest", true, false},
+        {"b", "python", "both:latest", false, false}};
+    struct children *list = children_new();
+    struct child *c = children_add(list, CHILD_PSANDBOX);
+
+    (void)state;
+    c->session = true;
+    snprintf(c->sandbox_dir, sizeof c->sandbox_dir, "a");
+    snprintf(c->language, sizeof c->language, "perl python"); /* it was adopted */
+    c->image = mem_strdup("both:latest");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        assert_ptr_equal(children_find_session(list, cases[i].dir, cases[i].language,
+                                               cases[i].image, cases[i].network),
+                         cases[i].found ? c : NULL);
+    child_set_state(c, CHILD_ENDED);
+    assert_null(children_find_session(list, "a", "python", "both:latest", false));
+    children_free(list);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(a_session_is_found_by_its_language_or_its_image),
     cmocka_unit_test(rows_stay_where_they_are),
     cmocka_unit_test(a_run_is_found_by_its_own_tenant_only),
 };

@@ -896,6 +896,13 @@ static void expect_cell(json_t *take_result, const char *status, bool started, b
     assert_string_equal(json_get_string(result, "sandboxId"), SANDBOX);
 }
 
+static void expect_language(const struct world *w, const char *language)
+{
+    json_auto_t *row = row_of(w, "ann");
+
+    assert_string_equal(json_get_string(row, "language"), language);
+}
+
 static json_t *cell(struct world *w, const char *code)
 {
     return result_of(hand(w, cell_head(), cell_body(code)));
@@ -920,6 +927,37 @@ static void cells_are_worked_on_in_one_interpreter(void **state)
     expect_cell(cell(w, "print two"), "ok", false, false);
     expect_cell(cell(w, "exit 3"), "error", false, false);
     assert_int_equal(fake_psandbox->commands, 1);
+    close_psandbox(w);
+}
+
+static json_t *cell_in(struct world *w, const char *language, const char *code)
+{
+    json_t *head = cell_head();
+
+    json_object_set_new(head, "language", json_string(language));
+    return result_of(hand(w, head, cell_body(code)));
+}
+
+/* A reset names one of them; then the close ends it all. */
+static void two_languages_have_interpreters_of_their_own_in_it(void **state)
+{
+    struct world *w = *state;
+    json_t *reset = head_of("close_psandbox");
+
+    begin_session(w, "print one");
+    expect_cell(result_of(TAKE_FD(w->creator)), "ok", true, false);
+    expect_cell(cell_in(w, "typescript", "print two"), "ok", true, false);
+    expect_cell(cell_in(w, "typescript", "print three"), "ok", false, false);
+    expect_cell(cell(w, "print four"), "ok", false, false);
+    assert_int_equal(fake_psandbox->commands, 2);
+    expect_language(w, "python typescript");
+    expect_cell(cell(w, "die"), "error", false, true);
+    expect_cell(cell_in(w, "typescript", "print five"), "ok", false, false);
+    json_object_set_new(reset, "language", json_string("typescript"));
+    json_decref(result_of(hand(w, reset, NULL)));
+    expect_language(w, "python");
+    expect_cell(cell(w, "print six"), "ok", true, false);
+    expect_cell(cell_in(w, "typescript", "print seven"), "ok", true, false);
     close_psandbox(w);
 }
 
@@ -1178,6 +1216,7 @@ static const struct CMUnitTest tests[] = {
     TEST(it_goes_on_under_the_next_main_process),
     TEST(one_whose_process_dies_is_lost),
     TEST(cells_are_worked_on_in_one_interpreter),
+    TEST(two_languages_have_interpreters_of_their_own_in_it),
     TEST(an_interpreter_may_end_while_files_are_listed),
     TEST(a_cell_that_is_given_up_while_files_are_listed_makes_room),
     TEST(an_interpreter_that_ends_says_that_its_state_is_lost),

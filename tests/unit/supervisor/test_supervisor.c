@@ -632,6 +632,26 @@ static void a_container_serves_the_next_run_too(void **state)
     assert_false(warm_dir_exists(&w));
 }
 
+static void it_serves_runs_in_all_languages_of_its_image(void **state)
+{
+    WORLD(w);
+    w.items[0].protocol = w.items[1].protocol = 3;
+    serve_first(&w, "out one");
+    assert_string_equal(fake_container->language, "python");
+    world_expect_is(&w, "waiting", "started");
+    json_decref(
+        world_result(world_claim(&w, "out two", json_pack("{s:s}", "language", "bash")), "ok"));
+    assert_string_equal(fake_container->language, "bash");
+    world_expect_is(&w, "running", NULL);
+    expect_ended(&w, true);
+    tell(&w, "next");
+    world_expect_is(&w, "waiting", "started");
+    AUTO_FD int other = world_claim(&w, "out no", json_pack("{s:s}", "language", "perl"));
+    assert_null(world_hear(other)); /* the main process gives it to another */
+    world_expect_end(&w, WORLD_LONG);
+    assert_int_equal(fake_container->starts, 1);
+}
+
 static void one_that_was_forked_for_its_run_may_be_used_again(void **state)
 {
     WORLD(w);
@@ -969,6 +989,7 @@ static const struct CMUnitTest tests[] = {
     with_fixture(a_background_run_that_cannot_start_is_lost_with_a_reason),
     with_fixture(a_full_disk_does_not_end_the_run),
     with_fixture(a_container_serves_the_next_run_too),
+    with_fixture(it_serves_runs_in_all_languages_of_its_image),
     with_fixture(one_that_was_forked_for_its_run_may_be_used_again),
     with_fixture(only_an_orderly_run_leaves_a_container_for_the_next),
     with_fixture(only_a_container_that_stays_loads_what_a_program_needs),

@@ -102,7 +102,7 @@ def _():
     equal(next_row["containerId"], row["containerId"])
     result = client.run("find /tmp /dev/shm -mindepth 1 ! -name 'script*'; echo \"[$LEFT]\"; umask; set -- /proc/[0-9]*; echo $#; cat kept", "bash")
     equal(result["runId"], next_row["runId"])
-    equal(result["stdout"], "[]\n0022\n2\nx\n")  # the entry program and bash
+    equal(result["stdout"], "[]\n0022\n3\nx\n")  # the entry program, Python's template and bash
 
 
 @test("a run that is cancelled, too long or out of memory leaves a right next one", timeout=180)

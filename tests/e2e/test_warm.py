@@ -392,15 +392,15 @@ def _():
 
 @test("warm containers stay within SANDBOX_WARM_MEMORY", timeout=120)
 def _():
-    site = warm.with_settings("bash=8", SANDBOX_WARM_MEMORY="48m")
+    site = warm.with_settings("bash=8", SANDBOX_WARM_MEMORY="128m")
     pool.wait_for(site, 3, language="bash")
 
     def fits():
         known = pool.status(site)["pool"]
         each = [one["memoryBytes"] for one in known["waiting"]]
-        return sum(each) <= known["budgetBytes"] == 48 << 20 and min(each, default=8 << 20) >= 8 << 20
+        return sum(each) <= known["budgetBytes"] == 128 << 20 and min(each, default=8 << 20) >= 8 << 20
     holds_for(fits, 2, "what waits fits")
-    holds_for(lambda: len(site.all_containers()) <= 6, 1, "at most six of 8 MB")
+    holds_for(lambda: len(site.all_containers()) <= 7, 1, "with Python's template one has more than 16 MB")
     clients = [warm.new_client(site) for _ in range(6)]
     for one in clients:
         equal(one.run("echo out", "bash")["stdout"], "out\n")

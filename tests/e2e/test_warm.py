@@ -411,9 +411,8 @@ def _():
 @test("a full warm pool uses next to no CPU", timeout=180)
 def _():
     site = warm.idle_site()
-    preloaded = pool.wait_for(site, 1, seconds=120, language="python", tier="preloaded")[0]
-    started = pool.wait_for(site, 1, language="python", tier="started")[0]
-    pool.wait_for(site, 4)  # no container is being made, whose figures could not be read
+    pool.wait_for_all(site, 120, ("python",))  # no container is being made, whose figures could not be read
+    preloaded, started = pool.waiting(site, tier="preloaded")[0], pool.waiting(site, tier="started")[0]
     check(9 << 20 < started["memoryBytes"] < 40 << 20 < preloaded["memoryBytes"] < 200 << 20, f"memory of {started} and {preloaded}")
 
     def used():

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIBRARIES_SHOWN 14 /* per language, where they are shown briefly */
+#define LIBRARIES_SHOWN 10 /* per language, where they are shown briefly */
 
 struct tools_cache {
     bool asked;

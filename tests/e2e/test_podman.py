@@ -287,12 +287,12 @@ def _():
     for language, code in (("bash", "uname -n; ls -A /tmp /dev/shm | grep -v script; touch /tmp/left /dev/shm/left; sleep 60 >/dev/null 2>&1 &"),
                            ("python", "import os; print(os.uname().nodename, os.listdir('/dev/shm'), len([p for p in os.listdir('/proc') if p.isdigit()]))\n"
                                       "open('/dev/shm/left', 'w')\nos.fork() or os.execlp('sleep', 'sleep', '60')")):
-        first = client.run(code, language)
+        first = client.run(code, language, language)
         sandbox = first["fileBaseUrl"].partition("/files/")[2].partition("/")[0]
         for served in (1, 2):
             row = wait_until(lambda n=served, of=sandbox, what=language: [one for one in pool.waiting(site, language=what, sandbox=of) if one["runs"] == n],
                              45, f"a container waits that has served {served} runs")[0]
-            result = client.run(code, language)
+            result = client.run(code, language, language)
             equal((result["runId"], result["status"], result["stdout"]), (row["runId"], "ok", first["stdout"]), language)
     status = pool.status(site)
     equal((status["reusedRuns"], status["pool"]["doubted"]), (4, 0))

@@ -171,7 +171,7 @@ pull_base() {
 
 # Without documentation and translations, and without waiting for the disk after each file, as Debian's own image.
 make_base() {
-    mmdebstrap --variant=apt --components=main --dpkgopt=force-unsafe-io \
+    mmdebstrap --variant=apt --include=passwd --components=main --dpkgopt=force-unsafe-io \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$work/base.tar" >>"$log" 2>&1 ||
         fail_logged "$base cannot be pulled, and mmdebstrap could not make it: check the network and the disk"
     "${engine[@]}" import "$work/base.tar" "$base" >>"$log" 2>&1 || fail_logged "the engine does not take $base"

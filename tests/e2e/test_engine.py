@@ -156,7 +156,7 @@ def _():
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "bash"}),
              "the sandbox directory does not exist")
     for what in "run", "sandbox":
-        line = re.compile(rf"warn broker: {what} \w+ language=bash: the sandbox directory does not exist")
+        line = re.compile(rf"warn broker: {what} \w+ image=sandcgi-runner-workbench:latest: the sandbox directory does not exist")
         wait_until(lambda line=line: line.search(site.log()), 5, f"a line about the {what}")
     check(not os.path.exists(missing), "the engine made the directory")
     wait_until(lambda: not site.all_containers(), 5, "no container is left")

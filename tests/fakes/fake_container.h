@@ -5,8 +5,8 @@
  * print without its end bytes HEX            print bytes         flood N    print N KiB of lines
  *   sleep MS   exit N    file NAME           stdin      print what came in
  *   load                 libraries that it needs are loaded, and it is held
- *   await                go on when the test has counted goes up
  *   load forever         that does not end
+ *   await                go on when the test has counted goes up
  */
 #pragma once
 

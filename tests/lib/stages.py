@@ -44,7 +44,7 @@ STAGES = (
     Stage("compose", ["env", "SANDCGI_TEST_ENGINE_NAME=compose", os.path.join(TOP, "tests/lib/engine.sh"), "with", *python("tests/e2e/run.py", "--which", "own-engine")],
           needs=("build", "images"), cores=0.5, words="--only"),
     Stage("units", shell("build_units"), needs=("build",), core=[], tests=False),
-    Stage("unit", shell('unit_tests "$@"'), needs=("units",), core=[], words=""),
+    Stage("unit", shell('unit_tests "$@"'), needs=("units", "images"), core=[], words=""),
     Stage("nginx", python("tests/nginx/run.py"), needs=("build",), core=[], words="", sentences=False, again=True),
     Stage("conformance", python("tests/conformance/run.py"), needs=("build", "images", "npm"), core=["--core"], words="--only"),
     Stage("browser", python("tests/browser/run.py"), needs=("build", "images", "npm"), core=["--only", "first visit"], words="--only"),

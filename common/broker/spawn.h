@@ -22,7 +22,7 @@ struct spawner {
     const struct runners *runners;
     struct children *children;
     struct child_io *io;
-    char *helpers_path; /* engine_spec.helpers_path of persistent sandboxes */
+    char *helpers_path; /* engine_spec.helpers_path */
     sigset_t old_mask;  /* the signal mask that children get back */
 };
 

@@ -89,6 +89,9 @@ static void add_limits(json_t *host, const struct engine_limits *l)
     json_object_set_new(host, "Ulimits", make_ulimits(l));
 }
 
+/* Of the helpers: without a network Docker writes no such file. */
+#define HOSTS_FILE "/hosts"
+
 static const char *const podman_tmpfs[] = {"/run", "/var/tmp"};
 
 static json_t *make_tmpfs(const struct engine_limits *l, const struct engine_facts *facts)
@@ -123,8 +126,11 @@ static int add_mount(json_t *list, const char *source, const char *target, bool 
 static json_t *make_mounts(const struct engine_spec *spec)
 {
     json_auto_t *list = json_array();
+    AUTO_FREE char *hosts = mem_printf("%s" HOSTS_FILE, spec->helpers_path);
 
     if (add_mount(list, spec->data_path, "/data", false) < 0)
+        return NULL;
+    if (spec->network == NETWORK_NONE && add_mount(list, hosts, "/etc" HOSTS_FILE, true) < 0)
         return NULL;
     if (spec->psandbox && spec->alias && add_mount(list, spec->data_path, spec->alias, false) < 0)
         return NULL;
@@ -246,16 +252,6 @@ bool container_alias_ok(const char *alias)
     return true;
 }
 
-static int check_psandbox(const struct engine_spec *spec, struct err *e)
-{
-    if (!path_ok(spec->helpers_path))
-        return err_set(e, ERR_INVALID,
-                       "the helpers' path must be absolute, without commas and quotes");
-    if (spec->alias && !container_alias_ok(spec->alias))
-        return err_set(e, ERR_INVALID, "the sandbox cannot be mounted at %s", spec->alias);
-    return 0;
-}
-
 static int check_spec(const struct engine_spec *spec, struct err *e)
 {
     if (!container_run_id_ok(spec->run_id))
@@ -268,7 +264,12 @@ static int check_spec(const struct engine_spec *spec, struct err *e)
     if (spec->index_path && !path_ok(spec->index_path))
         return err_set(e, ERR_INVALID,
                        "the index's path must be absolute, without commas and quotes");
-    return spec->psandbox ? check_psandbox(spec, e) : 0;
+    if (!path_ok(spec->helpers_path))
+        return err_set(e, ERR_INVALID,
+                       "the helpers' path must be absolute, without commas and quotes");
+    if (spec->psandbox && spec->alias && !container_alias_ok(spec->alias))
+        return err_set(e, ERR_INVALID, "the sandbox cannot be mounted at %s", spec->alias);
+    return 0;
 }
 
 int container_body(const struct engine_spec *spec, const struct engine_facts *facts,

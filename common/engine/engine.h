@@ -53,10 +53,9 @@ struct engine_spec {
     struct engine_limits limits;
     const char *const *env; /* "NAME=value", n_env; protocol 0 only: there it is the container's */
     size_t n_env;
+    const char *helpers_path; /* directory of the helpers on the engine's host (helpers.h) */
     /* A persistent sandbox, which takes commands, whatever the image; protocol is ignored. */
     bool psandbox;
-    const char
-        *helpers_path; /* psandbox: directory of the helpers on the engine's host (helpers.h) */
     const char *alias; /* psandbox: a second mount of the sandbox directory ("/app"); NULL: none */
 };
 

@@ -29,10 +29,13 @@ EMBED(entry, "runners/common/entry");
 EMBED(python, HELPERS_SOURCES "/runners/workbench/python/session.py");
 EMBED(typescript, HELPERS_SOURCES "/runners/workbench/typescript/session.mjs");
 
+static const char hosts[] = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+
 const struct helper_file helper_files[] = {
     {"entry", helper_entry, helper_entry_end},
     {"session.py", helper_python, helper_python_end},
     {"session.mjs", helper_typescript, helper_typescript_end},
+    {"hosts", hosts, hosts + sizeof hosts - 1},
     {NULL, NULL, NULL},
 };
 

@@ -160,6 +160,7 @@ int container_start(struct container *c, struct sandbox_owner owner, struct engi
     if (start->runner)
         spec->image = start->runner->image_id;
     spec->user = user;
+    spec->helpers_path = start->helpers_path;
     spec->instance = config->instance;
     spec->run_id = start->container_id;
     spec->runtime = config->runtime;

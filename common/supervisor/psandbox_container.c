@@ -75,7 +75,6 @@ int psandbox_start(struct supervisor *s, struct err *e)
     struct engine_spec spec = {
         .image = json_get_string(start->call.head, "image"),
         .psandbox = true,
-        .helpers_path = start->helpers_path,
         .alias = json_get_string(start->call.head, "alias"),
         .data_path = data_path,
         .deadline_unix = clock_unix_s() + (s->total_ms + CONTAINER_START_MS + GRACE_MS) / 1000,

@@ -38,7 +38,7 @@ struct supervisor_start {
                                           a warm container, for that sandbox_dir or (NULL) any */
     const char *warm_dir; /* of a warm container without a conversation; the main process removes it
                              unless it has become a sandbox */
-    const char *helpers_path; /* of a persistent sandbox: as engine_spec's */
+    const char *helpers_path; /* as engine_spec's */
 };
 
 /* Returns when everything is cleaned up; the process has nothing more to do then. */

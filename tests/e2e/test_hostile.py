@@ -66,9 +66,10 @@ def _():
         equal(shape["Config"].get(name), want, f"Config.{name}")
     check(all(sites.is_sandbox_user(uid) for uid in shape["Config"]["User"].split(":")), shape["Config"]["User"])
     check(host["MaskedPaths"] and host["ReadonlyPaths"], "the engine's masked paths")
-    equal([(m["Type"], re.sub(r"^.*/[0-9a-f]{64}$", "SANDBOX", m["Source"]), m["Target"], m.get("ReadOnly", False))
-           for m in host["Mounts"]], [("bind", "SANDBOX", "/data", False)])
-    equal(sorted(m["Destination"] for m in shape["Mounts"]), ["/data"])
+    equal([(m["Type"], re.sub(r"^.*/[0-9a-f]{64}$", "SANDBOX", re.sub(r"^.*/[0-9a-f]{16}/", "HELPERS/", m["Source"])), m["Target"],
+            m.get("ReadOnly", False)) for m in host["Mounts"]],
+          [("bind", "SANDBOX", "/data", False), ("bind", "HELPERS/hosts", "/etc/hosts", True)])
+    equal(sorted(m["Destination"] for m in shape["Mounts"]), ["/data", "/etc/hosts"])
     check(host["RestartPolicy"]["Name"] in ("", "no"), "never restarted")
     labels = shape["Config"]["Labels"]
     equal(labels["sandbox.managed"], "true")

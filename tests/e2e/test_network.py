@@ -13,6 +13,30 @@ SERVE = "nohup python3 -m http.server 8000 >/dev/null 2>&1 &"
 FORWARDING = "net.ipv6.conf.all.forwarding"
 OWN_ADDRESS = "python3 -c \"import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('8.8.8.8', 9)); print(s.getsockname()[0])\""
 
+# Each prints "hello" when a server at "localhost" answers its own program.
+LISTENING = {
+    "python": """
+import http.server, threading, urllib.request
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello")
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(("localhost", 0), Hello)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urllib.request.urlopen(f"http://localhost:{server.server_port}/", timeout=5).read().decode())
+""",
+    "typescript": """
+import http from "node:http";
+const server = http.createServer((_, answer) => answer.end("hello")).listen(0, "localhost", async () => {
+  console.log(await (await fetch(`http://localhost:${server.address().port}/`)).text());
+  process.exit(0);
+});
+""",
+}
+ADDRESSES = 'import socket\nprint(*sorted({row[4][0] for row in socket.getaddrinfo("localhost", 80)}))'
+
 
 def _has_network(client):
     """Its first call starts the test of the tier, which is repeated while it does not pass."""
@@ -56,6 +80,29 @@ def _exec(client, sandbox, command):
 
 def _close(client, sandbox):
     client.structured("close_sandbox", {"sandboxId": sandbox})
+
+
+def _check_localhost(client, network):
+    for language, code in LISTENING.items():
+        result = client.run(code, language, network=network)
+        equal(result["stdout"], "hello\n", f"{language}: {result['stderr']}")
+    equal(client.run(ADDRESSES, network=network)["stdout"], "127.0.0.1 ::1\n")
+    sandbox = _sandbox(client, network=network)
+    client.structured("write_file", {"conversationId": client.conversation, "filename": "server.ts", "text": LISTENING["typescript"]})
+    equal(_exec(client, sandbox, "bun run server.ts && ip=$(getent ahostsv4 localhost | head -1) && echo ${ip%% *}"), "hello\n127.0.0.1")
+    _close(client, sandbox)
+
+
+@test("a program without a network that listens at localhost answers itself there, in each language and in a persistent sandbox", core=True)
+def _():
+    _check_localhost(sites.new_conversation(sites.client()), False)
+
+
+@test("a program with a network that listens at localhost answers itself there, too", timeout=120)
+def _():
+    client = sites.new_conversation(network.site().client())
+    wait_until(lambda: _has_network(client), 40, "the network has passed its test", pause=1)
+    _check_localhost(client, True)
 
 
 @test("network: true reaches the internet, and neither private addresses, metadata services nor this machine (H-13)", core=True, timeout=120)

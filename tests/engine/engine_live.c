@@ -11,6 +11,8 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/engine/docker_http.h"
+#include "common/sandbox/helpers.h"
+#include "common/sandbox/sandbox.h"
 
 #include <ftw.h>
 #include <signal.h>
@@ -61,6 +63,26 @@ void live_input(struct live_run *l, const char *text)
     live_stream(l, 'I', text);
 }
 
+/* They are needed by every container. */
+static const char *helpers_path(void)
+{
+    static char *path;
+    struct sandbox_root root;
+    struct err e = ERR_INIT;
+    AUTO_FREE char *place = mem_printf("%s-root", data_path);
+
+    if (path)
+        return path;
+    if (sandbox_root_open(&root, place, NULL, "0123456789abcdef0123456789abcdef", "http://x", 1000,
+                          1000, 0, &e) < 0 ||
+        !(path = helpers_install(&root, &e))) {
+        note("%s", e.text);
+        exit(1);
+    }
+    sandbox_root_close(&root);
+    return path;
+}
+
 struct live_run live(const char *what, const char *code)
 {
     bool plain = strcmp(what, PLAIN) == 0;
@@ -68,6 +90,7 @@ struct live_run live(const char *what, const char *code)
         .spec = {.image = plain ? PLAIN : IMAGE,
                  .protocol = plain ? 0 : 3,
                  .data_path = data_path,
+                 .helpers_path = helpers_path(),
                  .user = "1000:1000",
                  .instance = instance,
                  .deadline_unix = clock_unix_s() + 60,

@@ -3,8 +3,6 @@
 #include "config.h"
 
 #include "common/base/mem.h"
-#include "common/sandbox/helpers.h"
-#include "common/sandbox/sandbox.h"
 #include "tests/engine/live.h"
 
 #include <poll.h>
@@ -22,25 +20,6 @@ struct staying {
     bool failed;
 };
 
-static const char *helpers_path(void)
-{
-    static char *path;
-    struct sandbox_root root;
-    struct err e = ERR_INIT;
-    AUTO_FREE char *place = mem_printf("%s-root", data_path);
-
-    if (path)
-        return path;
-    if (sandbox_root_open(&root, place, NULL, "0123456789abcdef0123456789abcdef", "http://x", 1000,
-                          1000, 0, &e) < 0 ||
-        !(path = helpers_install(&root, &e))) {
-        note("%s", e.text);
-        exit(1);
-    }
-    sandbox_root_close(&root);
-    return path;
-}
-
 static void begin(struct staying *s, const char *image)
 {
     *s = (struct staying){.l = live(image, ""),
@@ -48,7 +27,6 @@ static void begin(struct staying *s, const char *image)
                           .text = {BUF_INIT(KEEP), BUF_INIT(KEEP), BUF_INIT(KEEP)}};
     s->l.spec.psandbox = true;
     s->l.spec.protocol = 0;
-    s->l.spec.helpers_path = helpers_path();
     name_run(&s->l);
     if (s->engine->ops->start(s->engine, &s->l.spec, NULL, deadline_in_ms(30000), &s->l.e) < 0) {
         note("%s", s->l.e.text);
@@ -184,7 +162,6 @@ static void a_second_place_is_the_same(void)
     stop(&s);
     s = (struct staying){.l = live(BASH, ""), .engine = connect_engine(), .text = {BUF_INIT(KEEP)}};
     s.l.spec.psandbox = true;
-    s.l.spec.helpers_path = helpers_path();
     s.l.spec.alias = "/app";
     name_run(&s.l);
     CHECK(s.engine->ops->start(s.engine, &s.l.spec, NULL, deadline_in_ms(30000), &s.l.e) == 0);

@@ -8,7 +8,7 @@
 #define SPEC                                                                                       \
     {                                                                                              \
         .image = "runner-x:1", .protocol = 2, .data_path = "/srv/x", .user = "1000:1000",          \
-        .instance = "t", .run_id = "r1", .deadline_unix = 1                                        \
+        .instance = "t", .run_id = "r1", .deadline_unix = 1, .helpers_path = "/srv/.helpers/1"     \
     }
 
 #define PING                                                                                       \

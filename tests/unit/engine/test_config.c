@@ -20,6 +20,7 @@ static const struct engine_spec usual = {
     .image = "sandcgi-runner-python:latest",
     .protocol = 2,
     .data_path = "/srv/sandboxes/00ff",
+    .helpers_path = "/srv/sandboxes/.helpers/0123456789abcdef",
     .user = "1000:1000",
     .instance = "test",
     .run_id = "r1",
@@ -119,7 +120,6 @@ static void a_persistent_sandbox_has_the_golden_shape(void **state)
     (void)state;
     spec.protocol = 0;
     spec.psandbox = true;
-    spec.helpers_path = "/srv/sandboxes/.helpers/0123456789abcdef";
     spec.alias = "/app";
     check_golden(&spec, "container-psandbox");
 }
@@ -142,6 +142,7 @@ static void the_sandbox_is_mounted_at_plain_places_only(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(container_alias_ok(bad[i]));
     spec.psandbox = true;
+    spec.helpers_path = NULL;
     assert_int_equal(container_body(&spec, &docker, &body, &e), -1);
     spec.helpers_path = "/with,comma";
     assert_int_equal(container_body(&spec, &docker, &body, &e), -1);

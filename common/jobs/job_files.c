@@ -11,6 +11,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/files/tree.h"
+#include "common/sandbox/snapshot.h"
 #include "common/sandbox/state/quota.h"
 #include "common/sandbox/state/unsaved.h"
 
@@ -134,6 +135,7 @@ static int read_query(const json_t *request, struct files_query *out, struct err
 
     out->folder = json_string_value(folder);
     out->recursive = json_get_bool(request, "recursive", 0);
+    out->hidden = json_get_bool(request, "hidden", 0);
     if (!out->folder)
         return err_set(e, ERR_INVALID, "folder is missing");
     if (max < 1 || max > FILES_LIST_MAX)
@@ -160,6 +162,7 @@ json_t *job_list_folder(struct job *job, struct err *e)
         sandbox_find(job->world->root, tenant, conversation, &sb, e) < 0)
         return NULL;
     q.glob = pattern ? &glob : NULL;
+    q.hidden |= pattern && snapshot_is_hidden(pattern);
     q.after = buf_str(&place);
     job_note_reading(&sb, tenant, conversation);
     if (files_list(&sb, &q, &page, e) < 0)

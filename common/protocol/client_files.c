@@ -91,9 +91,10 @@ json_t *broker_names(const struct broker_client *c, const char *conversation, co
 json_t *broker_list_folder(const struct broker_client *c, const struct broker_listing *l,
                            struct err *e)
 {
-    return client_ask(c, e, OP_LIST_FOLDER, "{s:s, s:s, s:s*, s:b, s:s*, s:I}", "conversationId",
-                      l->conversation, "folder", l->folder, "glob", l->glob, "recursive",
-                      l->recursive, "after", l->after, "max", (json_int_t)l->max);
+    return client_ask(c, e, OP_LIST_FOLDER, "{s:s, s:s, s:s*, s:b, s:b, s:s*, s:I}",
+                      "conversationId", l->conversation, "folder", l->folder, "glob", l->glob,
+                      "recursive", l->recursive, "hidden", l->hidden, "after", l->after, "max",
+                      (json_int_t)l->max);
 }
 
 json_t *broker_delete_file(const struct broker_client *c, const char *conversation,

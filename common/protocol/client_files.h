@@ -43,8 +43,10 @@ struct broker_listing {
     const char *folder; /* relative; "": the sandbox itself */
     const char *glob;   /* NULL: everything; see base/glob.h */
     bool recursive;     /* what is in folders of the folder, too */
-    const char *after;  /* the "next" of the page before (it is checked) */
-    size_t max;         /* 1..BROKER_LIST_MAX */
+    bool
+        hidden; /* what begins with a dot at the sandbox's top, too; a glob that does asks for it */
+    const char *after; /* the "next" of the page before (it is checked) */
+    size_t max;        /* 1..BROKER_LIST_MAX */
 };
 
 /*

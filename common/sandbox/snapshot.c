@@ -15,7 +15,8 @@ struct walk {
     struct snapshot *out;
     size_t cap; /* of out->items */
     size_t steps, steps_max;
-    bool leaves_out;               /* SNAPSHOT_LEFT_OUT */
+    bool (*leaves_out)(const char *name); /* names at the top; NULL: none */
+    size_t left_out;                      /* entries below them, which are not among the steps */
     char path[FILES_NAME_MAX + 1]; /* of the folder being read, with its slash; "" at the top */
     struct err *e;
 };
@@ -83,21 +84,31 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
     return rc;
 }
 
-/* Files that are left out of the list still take room. */
-static int count_left_out(struct walk *w, int at_fd)
+/* Files that are left out of the list still take room. Those of a folder are counted apart: they
+ * do not cut the list, unless that has to be quick. */
+static int count_left_out(struct walk *w, int at_fd, const char *name)
 {
-    static const struct usage enough = {.bytes = UINT64_MAX, .files = SNAPSHOT_STEPS_MAX};
+    const struct usage enough = {.bytes = UINT64_MAX, .files = w->steps_max - w->left_out};
     AUTO_SANDBOX struct sandbox folder = SANDBOX_INIT;
     struct usage *sum = &w->out->usage, found = {0};
+    struct stat st;
 
-    folder.fd = beneath_open(at_fd, SNAPSHOT_LEFT_OUT, O_RDONLY | O_DIRECTORY);
+    if (fstatat(at_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    sum->bytes += usage_of(&st);
+    if (!S_ISDIR(st.st_mode))
+        return 0;
+    folder.fd = beneath_open(at_fd, name, O_RDONLY | O_DIRECTORY);
     if (folder.fd < 0)
         return 0;
     if (usage_measure(&folder, &enough, &found, w->e) < 0)
         return -1;
     sum->bytes += found.bytes;
-    sum->files += found.files + 1;
+    sum->files += found.files;
     sum->partial |= found.partial;
+    w->left_out += found.files < enough.files ? found.files : enough.files;
+    if (found.partial && w->steps_max < SNAPSHOT_STEPS_MAX)
+        w->steps = w->steps_max + 1;
     return 0;
 }
 
@@ -114,20 +125,13 @@ static int walk_dir(struct walk *w, int at_fd, const char *name, int depth)
     while ((entry = readdir(dir))) {
         if (beneath_is_dot(entry->d_name))
             continue;
-        if (w->leaves_out && depth == 1 && strcmp(entry->d_name, SNAPSHOT_LEFT_OUT) == 0) {
-            if (w->steps_max < SNAPSHOT_STEPS_MAX) { /* counting it would take too long */
-                w->steps = w->steps_max + 1;
-                return 0;
-            }
-            if (count_left_out(w, dirfd(dir)) < 0)
-                return -1;
-            continue;
-        }
-        if (++w->steps > w->steps_max || w->out->n == SNAPSHOT_ENTRIES_MAX) {
+        bool left_out = w->leaves_out && depth == 1 && w->leaves_out(entry->d_name);
+        if (++w->steps > w->steps_max || (!left_out && w->out->n == SNAPSHOT_ENTRIES_MAX)) {
             w->out->cut = true;
             return 0;
         }
-        if (walk_entry(w, dirfd(dir), entry, depth) < 0)
+        if ((left_out ? count_left_out(w, dirfd(dir), entry->d_name)
+                      : walk_entry(w, dirfd(dir), entry, depth)) < 0)
             return -1;
     }
     return 0;
@@ -166,9 +170,19 @@ void snapshot_take_empty(const struct sandbox *sb, struct snapshot *out)
     clock_gettime(CLOCK_REALTIME_COARSE, &out->taken);
 }
 
+bool snapshot_is_hidden(const char *name)
+{
+    return name[0] == '.';
+}
+
+static bool is_packages(const char *name)
+{
+    return strcmp(name, SNAPSHOT_PACKAGES) == 0;
+}
+
 /* 1: there is more than steps_max. */
-static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, struct snapshot *out,
-                struct err *e)
+static int take(const struct sandbox *sb, size_t steps_max, bool (*leaves_out)(const char *name),
+                struct snapshot *out, struct err *e)
 {
     AUTO_SNAPSHOT struct snapshot s = {0};
     struct walk w = {.out = &s, .steps_max = steps_max, .leaves_out = leaves_out, .e = e};
@@ -188,18 +202,23 @@ static int take(const struct sandbox *sb, size_t steps_max, bool leaves_out, str
 
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e)
 {
-    return take(sb, SNAPSHOT_STEPS_MAX, true, out, e);
+    return take(sb, SNAPSHOT_STEPS_MAX, snapshot_is_hidden, out, e);
 }
 
 int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snapshot *out,
                         struct err *e)
 {
-    return take(sb, steps_max, true, out, e);
+    return take(sb, steps_max, snapshot_is_hidden, out, e);
+}
+
+int snapshot_take_all(const struct sandbox *sb, struct snapshot *out, struct err *e)
+{
+    return take(sb, SNAPSHOT_STEPS_MAX, is_packages, out, e);
 }
 
 int snapshot_take_folder(const struct sandbox *folder, struct snapshot *out, struct err *e)
 {
-    return take(folder, SNAPSHOT_STEPS_MAX, false, out, e);
+    return take(folder, SNAPSHOT_STEPS_MAX, NULL, out, e);
 }
 
 void snapshot_clear(struct snapshot *s)

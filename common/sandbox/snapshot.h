@@ -16,7 +16,11 @@
     100000 /* directory entries looked at: folders, links and the like count here */
 
 /* Where install_package puts things, in a sandbox: thousands of files that are no run's work. */
-#define SNAPSHOT_LEFT_OUT ".packages"
+#define SNAPSHOT_PACKAGES ".packages"
+
+/* At the top of a sandbox, which is its programs' home: what they keep there for themselves begins
+ * with a dot, and is no run's work. */
+bool snapshot_is_hidden(const char *name);
 
 struct snapshot_entry {
     char *name;           /* relative, raw bytes as on disk */
@@ -32,7 +36,7 @@ struct snapshot {
     size_t n;
     bool cut;              /* there was more than the bounds allow */
     bool too_deep;         /* a part of it: folders below FILES_DEPTH_MAX */
-    struct usage usage;    /* of all of it, SNAPSHOT_LEFT_OUT too; partial when cut */
+    struct usage usage;    /* of all of it, what is left out, too; partial when cut */
     struct usage free;     /* of the disk, when the way began */
     struct timespec taken; /* when the way began, on the clock of ctime */
 };
@@ -40,19 +44,19 @@ struct snapshot {
 #define AUTO_SNAPSHOT AUTO(snapshot_clear)
 
 /*
- * Lists the regular files but those in SNAPSHOT_LEFT_OUT. What vanishes or changes its type
- * meanwhile, or cannot be read (a folder of mode 000), is passed over; files deeper than
- * FILES_DEPTH_MAX or with names over FILES_NAME_MAX, which files_open would refuse, set cut. -1
- * only when the system fails (descriptors, memory, disk). Beside a running program the result is of
- * no single moment.
+ * Lists the regular files but what is hidden. What vanishes or changes its type meanwhile, or
+ * cannot be read (a folder of mode 000), is passed over; files deeper than FILES_DEPTH_MAX or with
+ * names over FILES_NAME_MAX, which files_open would refuse, set cut. -1 only when the system fails
+ * (descriptors, memory, disk). Beside a running program the result is of no single moment.
  */
 int snapshot_take(const struct sandbox *sb, struct snapshot *out, struct err *e);
 /* The same for a sandbox of at most steps_max directory entries; 1: there are more, and *out is not
  * touched. */
 int snapshot_take_small(const struct sandbox *sb, size_t steps_max, struct snapshot *out,
                         struct err *e);
-/* The same for a folder of a sandbox, opened as if it were one: SNAPSHOT_LEFT_OUT is a name like
- * any other there. */
+/* The same with what is hidden, but for SNAPSHOT_PACKAGES. */
+int snapshot_take_all(const struct sandbox *sb, struct snapshot *out, struct err *e);
+/* The same for a folder of a sandbox, opened as if it were one: nothing is left out there. */
 int snapshot_take_folder(const struct sandbox *folder, struct snapshot *out, struct err *e);
 /* The listing of an empty sandbox. */
 void snapshot_take_empty(const struct sandbox *sb, struct snapshot *out);

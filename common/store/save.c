@@ -134,7 +134,7 @@ static void drop_last(struct manifest *m)
 static int list_page(struct saving *w, const char *after, char **out_next, struct err *e)
 {
     const struct files_query q = {
-        .folder = "", .recursive = true, .after = after, .max = FILES_LIST_MAX};
+        .folder = "", .recursive = true, .hidden = true, .after = after, .max = FILES_LIST_MAX};
     AUTO_FILES_PAGE struct files_page page = {0};
 
     if (files_list(&w->sb, &q, &page, e) < 0)

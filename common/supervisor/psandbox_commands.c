@@ -81,8 +81,10 @@ static void send_command(struct supervisor *s, struct call *call)
     int64_t left_ms = call->end.at_ms - clock_mono_ms();
 
     /* Runner images set HOME; an allowed image may have one that cannot be written. */
-    if (!s->language)
-        request_env_add_default(&env, "HOME=/tmp");
+    if (!s->language) {
+        request_env_add_default(&env, "HOME=/data");
+        request_env_add_default(&env, "XDG_CACHE_HOME=/tmp/.cache");
+    }
     const struct engine_command command = {
         .streams = body->message.data,
         .streams_len = call->at == 0 ? body->streams_len : 0,

@@ -106,11 +106,13 @@ static void open_tunnel(struct index *x)
 
 /* ---- the installer ---- */
 
-static bool set_proxy(uint16_t port)
+/* The conversation's home has settings that are none of the installer's. */
+static bool set_environment(uint16_t port)
 {
     static const char *const names[] = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"};
     char url[40];
-    bool good = unsetenv("no_proxy") == 0 && unsetenv("NO_PROXY") == 0;
+    bool good = unsetenv("no_proxy") == 0 && unsetenv("NO_PROXY") == 0 &&
+                setenv("HOME", "/tmp", 1) == 0;
 
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -190,7 +192,7 @@ int index_main(int argc, char **argv)
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     x.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     x.listen_fd = listen_on_loopback(&port);
-    if (x.signal_fd < 0 || x.listen_fd < 0 || !set_proxy(port) ||
+    if (x.signal_fd < 0 || x.listen_fd < 0 || !set_environment(port) ||
         (x.installer = start_installer(argv + 1)) < 0) {
         entry_error(errno, "preparing the proxy to the package index");
         return ENTRY_FAILED;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char name[] = "sandbox", password[] = "x", gecos[] = "", home[] = "/tmp",
+static char name[] = "sandbox", password[] = "x", gecos[] = "", home[] = "/data",
             shell[] = "/bin/bash";
 static char *members[] = {NULL};
 

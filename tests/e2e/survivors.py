@@ -320,14 +320,15 @@ with open("/data/.packages/python/survivor.pth", "w") as file:
     ("leaves what Python reads when it starts in its home", "python", """
 import site
 os.makedirs(site.getusersitepackages())
-with open(site.getusersitepackages() + "/usercustomize.py", "w") as file:
-    file.write("import builtins; builtins.survivor = 1\\n")"""),
+for name in ("usercustomize.py", "survivor.pth"):
+    with open(site.getusersitepackages() + "/" + name, "w") as file:
+        file.write("import builtins; builtins.survivor = 1\\n")"""),
     ("leaves what shells read when they start", "bash", r"""
-for file in ~/.bashrc ~/.profile ~/.bash_profile ~/.inputrc /data/.bashrc /data/.profile; do echo "export SURVIVOR=1; sleep 300 &" >"$file"; done"""),
+for file in ~/.bashrc ~/.profile ~/.bash_profile ~/.inputrc; do echo "export SURVIVOR=1; sleep 300 &" >"$file"; done"""),
     ("leaves what Bun reads when it starts", "typescript", """
 const { mkdirSync, writeFileSync } = require("node:fs");
 for (const folder of ["/data", "/tmp"]) {
-    writeFileSync(folder + "/bunfig.toml", 'preload = ["./survivor.ts"]\\n');
+    for (const name of ["/bunfig.toml", "/.bunfig.toml"]) writeFileSync(folder + name, 'preload = ["./survivor.ts"]\\n');
     writeFileSync(folder + "/survivor.ts", "(globalThis as any).survivor = 1;\\n");
 }"""),
     ("spawns a process that is detached from Bun", "typescript", """

@@ -349,16 +349,18 @@ def _():
     trap = b"open('/data/ran', 'a').write(__file__ + '\\n')\n"
     for name in ("pip.py", "sitecustomize.py", "usercustomize.py", "json.py", "runpy.py", ".packages/python/pip.py",
                  ".packages/python/_manylinux.py", ".packages/python/keyring.py", ".packages/python/sitecustomize.py",
-                 ".packages/python/truststore.py"):
+                 ".packages/python/truststore.py", ".local/lib/python3.13/site-packages/usercustomize.py"):
         client.upload(name, trap)
     client.upload(".packages/python/x.pth", b"import _manylinux\n")
-    client.upload("pip.conf", b"[global]\nindex-url = https://x.test\n")
+    for name in ("pip.conf", ".pip/pip.conf", ".config/pip/pip.conf"):
+        client.upload(name, b"[global]\nindex-url = https://x.test\n")
     equal(installed(client, "python", "tidy==1.0"), {"tidy": "1.0"})
     code = b'require("fs").appendFileSync("/data/ran", "scanner"); export const scanner = { version: "1", scan: async () => [] };'
     client.upload(".packages/typescript/trap.ts", code)
     for folder in ("", ".packages/typescript/"):
         client.upload(f"{folder}bunfig.toml", b'preload = ["/data/.packages/typescript/trap.ts"]\n[install.security]\n'
                                               b'scanner = "/data/.packages/typescript/trap.ts"\n')
+        client.upload(f"{folder}.bunfig.toml", b'[install]\nregistry = "https://x.test/"\n')
         client.upload(f"{folder}.npmrc", b"registry=https://x.test/\n")
     client.upload(".packages/typescript/package.json", json.dumps(
         {"scripts": {"preinstall": "echo x > /data/ran"}, "dependencies": {"x": "file:/data/x", "is-number": "^7.0.0"}}).encode())

@@ -89,15 +89,15 @@ def _():
 def _():
     client = sites.client()
     names = "whoami; id -un; id -gn; echo ~sandbox ~ $HOME; getent passwd $(id -u) | cut -d: -f1,6"
-    want = "sandbox\nsandbox\nsandbox\n/tmp /tmp /tmp\nsandbox:/tmp\n"
+    want = "sandbox\nsandbox\nsandbox\n/data /data /data\nsandbox:/data\n"
     equal(client.run(names, "bash")["stdout"], want)
     result = client.run("import getpass, grp, os, pathlib, pwd\nme = pwd.getpwuid(os.getuid())\n"
                         "print(me.pw_name, me.pw_dir, pwd.getpwnam('sandbox').pw_uid == os.getuid())\n"
                         "print(getpass.getuser(), grp.getgrgid(os.getgid()).gr_name, pathlib.Path.home(), pathlib.Path('.').owner())\n"
                         "print(pwd.getpwnam('root').pw_uid)")
-    equal((result["stdout"], result["stderr"]), ("sandbox /tmp True\nsandbox sandbox /tmp sandbox\n0\n", ""))
+    equal((result["stdout"], result["stderr"]), ("sandbox /data True\nsandbox sandbox /data sandbox\n0\n", ""))
     equal(client.run("import { homedir } from 'os';\nconsole.log(homedir(), await Bun.$`whoami`.text())", "typescript")["stdout"],
-          "/tmp sandbox\n\n")
+          "/data sandbox\n\n")
     sandbox = _create(client, "bash")
     equal(_exec(client, sandbox, names), want)
     _close(client, sandbox)
@@ -204,3 +204,20 @@ def _():
     server = site.start_server(["setpriv", f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups"])
     wait_until(lambda: "SANDBOX_USER=auto needs root" in site.log() or server.poll() is not None, 20, "a line of the log")
     contains(site.log(), f"all programs run as {account.pw_uid}:{account.pw_gid}")
+
+
+@test("what programs keep in their home is there for the next ones, and is listed when it is asked for; caches are not kept")
+def _():
+    client = sites.new_conversation(sites.client())
+    result = client.run("git config --global user.name me; mkdir -p ~/.config ~/own ${XDG_CACHE_HOME:?}/x; touch ~/.config/one ~/own/.env", "bash")
+    equal([one["name"] for one in result["files"]], ["own/.env"])
+    equal(client.run("git config user.name", "bash")["stdout"], "me\n")
+    result = client.run("import os, pathlib\nprint(sorted(os.listdir(pathlib.Path.home())), os.path.exists(os.environ['XDG_CACHE_HOME']))")
+    equal(result["stdout"], "['.config', '.gitconfig', 'own'] False\n")
+
+    def listed(**arguments):
+        return [row["name"] for row in client.structured("list_files", {"conversationId": client.conversation, "recursive": True} | arguments)["files"]]
+    equal(listed(), ["own", "own/.env"])
+    equal(listed(includeHidden=True), [".config", ".config/one", ".gitconfig", "own", "own/.env"])
+    equal(listed(glob=".git*"), [".gitconfig"])
+    equal(listed(folder=".config"), [".config/one"])

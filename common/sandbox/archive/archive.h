@@ -26,7 +26,7 @@ struct pack_sum {
 };
 
 /*
- * What an archive of folder ("": the whole sandbox but SNAPSHOT_LEFT_OUT) would hold now.
+ * What an archive of folder ("": the whole sandbox but SNAPSHOT_PACKAGES) would hold now.
  * ERR_NOT_FOUND when there is no such folder or not one file in it, ERR_LIMIT over
  * ARCHIVE_FILES_MAX or PACK_BYTES_MAX.
  */

@@ -72,7 +72,7 @@ static int source_open(const struct sandbox *sb, const char *folder, struct sour
     out->at = (struct sandbox){.root = sb->root, .fd = open_folder(sb, folder ? folder : "", e)};
     out->prefix = folder ? folder : "";
     if (out->at.fd < 0 ||
-        (folder && !*folder ? snapshot_take : snapshot_take_folder)(&out->at, listing, e) < 0)
+        (folder && !*folder ? snapshot_take_all : snapshot_take_folder)(&out->at, listing, e) < 0)
         return -1;
     *sum = (struct pack_sum){.files = listing->n};
     for (size_t i = 0; i < listing->n; i++)

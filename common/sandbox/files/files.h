@@ -94,6 +94,7 @@ struct files_query {
     const char *folder;      /* relative, passes files_check_name; "": the sandbox itself */
     const struct glob *glob; /* of the names below folder; NULL: all */
     bool recursive;
+    bool hidden;       /* also what snapshot_is_hidden */
     const char *after; /* next of the page before; "": the first */
     size_t max;        /* 1..FILES_LIST_MAX */
 };
@@ -114,11 +115,11 @@ struct files_page {
 #define AUTO_FILES_PAGE AUTO(files_page_clear)
 
 /*
- * Lists everything but "." and "..", following no link: a folder before its content, names in the
- * order of their bytes. A page begins behind a name, which need not exist, so that the order holds
- * while files come and go. ERR_INVALID when after cannot be a name; ERR_NOT_FOUND when there is no
- * such folder; ERR_LIMIT when one folder holds more than FILES_LIST_STEPS entries. Otherwise a page
- * that looked at so many ends early, with next.
+ * Lists everything but "." and ".." and what is hidden, following no link: a folder before its
+ * content, names in the order of their bytes. A page begins behind a name, which need not exist, so
+ * that the order holds while files come and go. ERR_INVALID when after cannot be a name;
+ * ERR_NOT_FOUND when there is no such folder; ERR_LIMIT when one folder holds more than
+ * FILES_LIST_STEPS entries. Otherwise a page that looked at so many ends early, with next.
  */
 int files_list(const struct sandbox *sb, const struct files_query *q, struct files_page *out,
                struct err *e);

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
+#include "common/sandbox/snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,9 +101,16 @@ static bool matches(const struct walk *w, const char *name)
     return glob_matches(w->q->glob, whole);
 }
 
+static bool is_left_out(const struct walk *w, const char *name)
+{
+    return !w->q->hidden && !w->q->folder[0] && !w->path[0] && snapshot_is_hidden(name);
+}
+
 /* Could it be a row, or hold some? */
 static bool is_of_interest(struct walk *w, const struct dirent *entry)
 {
+    if (is_left_out(w, entry->d_name))
+        return false;
     if (!fits(w, entry->d_name)) {
         w->page->incomplete = true;
         return false;

@@ -26,6 +26,7 @@ struct list_files {
     const char *folder;
     const char *glob;
     bool recursive;
+    bool hidden;
     struct arg_integer limit;
     const char *cursor;
     const char *detail;
@@ -39,6 +40,8 @@ static const struct arg_row list_files_arguments[] = {
             .help = "Only these names: *.csv, or with recursive data/*.csv, **/test_*.py."),
     ARG_ROW(struct list_files, recursive, "recursive", ARG_BOOL,
             .help = "Also what is in its folders."),
+    ARG_ROW(struct list_files, hidden, "includeHidden", ARG_BOOL,
+            .help = "Also what begins with a dot at the top of /data."),
     ARG_ROW(struct list_files, limit, "limit", ARG_INTEGER, .max = BROKER_LIST_MAX,
             .listed = args_unlisted, .help = "Entries per answer; 200 when left out."),
     ARG_ROW(struct list_files, cursor, "cursor", ARG_STRING, .max = CURSOR_MAX,
@@ -110,6 +113,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                                      .folder = l->folder ? l->folder : "",
                                      .glob = l->glob,
                                      .recursive = l->recursive,
+                                     .hidden = l->hidden,
                                      .after = l->cursor,
                                      .max = l->limit.given ? (size_t)l->limit.value : ROWS_DEFAULT};
     AUTO_BUF struct buf text = BUF_INIT(room + LINE_MAX_BYTES);

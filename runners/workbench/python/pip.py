@@ -20,6 +20,7 @@ PIP = "/usr/local/lib/sandbox/pip"
 def become_pip():
     # The system's folders cannot be written to, so pip takes the user's: these.
     os.environ["PYTHONUSERBASE"] = site.USER_BASE = site.USER_SITE = TARGET
+    site.ENABLE_USER_SITE = True
     for kind in ("purelib", "platlib"):
         sysconfig._INSTALL_SCHEMES["posix_user"][kind] = TARGET
     os.environ.update(PIP_BREAK_SYSTEM_PACKAGES="1", PIP_NO_CACHE_DIR="1", PIP_DISABLE_PIP_VERSION_CHECK="1")

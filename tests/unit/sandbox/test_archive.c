@@ -193,10 +193,11 @@ static void a_folder_alone_is_packed(void **state)
     assert_int_equal(sum.bytes, 1);
     assert_int_equal(fixture_put(f, "out/.packages/one", "1"), 0);
     assert_int_equal(fixture_put(f, ".packages/python/x", "1"), 0);
+    assert_int_equal(fixture_put(f, ".gitignore", "1"), 0);
     assert_works(pack_look(&f->sb, "out", &sum, &f->e), f->e);
     assert_int_equal(sum.files, 2);
     assert_works(pack_look(&f->sb, "", &sum, &f->e), f->e); /* but the sandbox's own packages */
-    assert_int_equal(sum.files, 3);
+    assert_int_equal(sum.files, 4);
     assert_fails(pack_look(&f->sb, "absent", &sum, &f->e), ERR_NOT_FOUND, f->e);
     assert_fails(pack_look(&f->sb, "outer", &sum, &f->e), ERR_NOT_FOUND, f->e);
 }

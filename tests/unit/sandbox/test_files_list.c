@@ -53,6 +53,37 @@ static void plant_tree(struct fixture *f)
     fixture_plant(f, "z", "");
 }
 
+static void what_begins_with_a_dot_at_the_top_is_listed_when_it_is_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_BUF struct buf got = BUF_INIT(10000);
+    static const struct {
+        const char *folder;
+        bool hidden;
+        const char *want;
+    } cases[] = {
+        {"", false, "a/ a/.own z "},
+        {"", true, ".config/ .config/x .env a/ a/.own z "},
+        {"a", false, "a/.own "},
+        {".config", false, ".config/x "},
+    };
+
+    assert_int_equal(fixture_put(f, ".config/x", "1"), 0);
+    assert_int_equal(fixture_put(f, ".env", "1"), 0);
+    assert_int_equal(fixture_put(f, "a/.own", "1"), 0);
+    assert_int_equal(fixture_put(f, "z", "1"), 0);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        for (size_t max = 1; max <= 7; max++) {
+            const struct files_query q = {.folder = cases[i].folder,
+                                          .recursive = true,
+                                          .hidden = cases[i].hidden,
+                                          .max = max};
+            read_all(f, q, NULL, &got);
+            assert_string_equal(buf_str(&got), cases[i].want);
+        }
+    }
+}
+
 static void every_page_size_tells_the_same(void **state)
 {
     struct fixture *f = *state;
@@ -269,6 +300,7 @@ static void a_page_that_looked_at_enough_ends_early(void **state)
 #define BIG(fn)  cmocka_unit_test_setup_teardown(fn, fixture_setup_big, fixture_teardown)
 static const struct CMUnitTest tests[] = {
     CASE(every_page_size_tells_the_same),
+    CASE(what_begins_with_a_dot_at_the_top_is_listed_when_it_is_asked_for),
     CASE(links_and_others_are_named_and_never_followed),
     CASE(odd_names_are_listed_as_they_are),
     CASE(a_place_goes_on_behind_what_is_gone_meanwhile),

@@ -341,18 +341,58 @@ static void what_is_installed_is_counted_and_not_listed(void **state)
     AUTO_SNAPSHOT struct snapshot with = {0};
 
     plant_tree(f);
-    assert_int_equal(mkdirat(f->sb.fd, "d/" SNAPSHOT_LEFT_OUT, 0755), 0);
-    fixture_plant(f, "d/" SNAPSHOT_LEFT_OUT "/own", "1");
+    assert_int_equal(mkdirat(f->sb.fd, "d/" SNAPSHOT_PACKAGES, 0755), 0);
+    fixture_plant(f, "d/" SNAPSHOT_PACKAGES "/own", "1");
     take(f, &without);
     assert_int_equal(without.n, 5);
-    assert_int_equal(mkdirat(f->sb.fd, SNAPSHOT_LEFT_OUT, 0755), 0);
-    assert_int_equal(mkdirat(f->sb.fd, SNAPSHOT_LEFT_OUT "/python", 0755), 0);
-    fixture_plant(f, SNAPSHOT_LEFT_OUT "/python/module.py", "1");
+    assert_int_equal(mkdirat(f->sb.fd, SNAPSHOT_PACKAGES, 0755), 0);
+    assert_int_equal(mkdirat(f->sb.fd, SNAPSHOT_PACKAGES "/python", 0755), 0);
+    fixture_plant(f, SNAPSHOT_PACKAGES "/python/module.py", "1");
     take(f, &with);
     assert_int_equal(with.n, 5);
     assert_int_equal(with.usage.files, without.usage.files + 3);
     assert_true(with.usage.bytes > without.usage.bytes);
     assert_false(with.usage.partial);
+}
+
+static void what_begins_with_a_dot_at_the_top_is_counted_and_not_listed(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_SNAPSHOT struct snapshot without = {0};
+    AUTO_SNAPSHOT struct snapshot with = {0};
+    AUTO_SNAPSHOT struct snapshot all = {0};
+
+    plant_tree(f);
+    fixture_plant(f, "d/.own", "1");
+    take(f, &without);
+    assert_int_equal(without.n, 5);
+    assert_int_equal(mkdirat(f->sb.fd, ".config", 0755), 0);
+    fixture_plant(f, ".config/settings", "1");
+    fixture_plant(f, ".bashrc", "1");
+    assert_int_equal(symlinkat("d", f->sb.fd, ".link"), 0);
+    take(f, &with);
+    expect_diff(&without, &with, "");
+    assert_int_equal(with.usage.files, without.usage.files + 4);
+    assert_true(with.usage.bytes > without.usage.bytes);
+    assert_works(snapshot_take_all(&f->sb, &all, &f->e), f->e);
+    expect_diff(&with, &all, "+.bashrc +.config/settings ");
+}
+
+static void a_small_listing_ends_where_what_is_hidden_is_large(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_SNAPSHOT struct snapshot s = {0};
+
+    assert_int_equal(mkdirat(f->sb.fd, ".a", 0755), 0);
+    assert_int_equal(mkdirat(f->sb.fd, ".b", 0755), 0);
+    fixture_plant(f, ".a/1", "1");
+    fixture_plant(f, ".a/2", "1");
+    fixture_plant(f, ".b/1", "1");
+    assert_int_equal(snapshot_take_small(&f->sb, 3, &s, &f->e), 0);
+    assert_int_equal(s.usage.files, 5);
+    assert_int_equal(s.n, 0);
+    snapshot_clear(&s);
+    assert_int_equal(snapshot_take_small(&f->sb, 2, &s, &f->e), 1);
 }
 
 static void changes_have_names(void **state)
@@ -377,6 +417,8 @@ static const struct CMUnitTest tests[] = {
     CASE(a_cut_listing_claims_only_what_is_certain),
     CASE(folders_deeper_than_the_bound_are_cut),
     CASE(names_longer_than_the_bound_are_cut),
+    CASE(what_begins_with_a_dot_at_the_top_is_counted_and_not_listed),
+    CASE(a_small_listing_ends_where_what_is_hidden_is_large),
     BIG(very_many_links_do_not_keep_us_for_ever),
     CASE(a_locked_folder_is_passed_over),
     CASE(what_is_installed_is_counted_and_not_listed),

@@ -1,8 +1,8 @@
 /*
  * .helpers: what containers get from here, whatever their image: the entry program and the session
- * drivers of persistent sandboxes, /etc/hosts of all that have no network. They are part of this program's file and are written out once, into a folder
- * named by their content, so that containers of an older version keep theirs. No container can
- * write there.
+ * drivers of persistent sandboxes, /etc/hosts of all that have no network. They are part of this
+ * program's file and are written out once, into a folder named by their content, so that containers
+ * of an older version keep theirs. No container can write there.
  */
 #pragma once
 

@@ -47,10 +47,12 @@ struct settings {
     /* those of the broker; limits.network and bounds.ttl_s are derived */
     struct engine_address engine;
     struct engine_limits container;
+    uint64_t memory_reserve;
     struct broker_limits limits;
     struct sandbox_bounds bounds;
 
     /* derived from them by settings_load */
+    uint64_t machine_bytes; /* its memory */
     uid_t sandbox_uid;
     gid_t sandbox_gid;
     gid_t web_gid;            /* of SANDCGI_LISTEN_GROUP; 0: none */

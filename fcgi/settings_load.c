@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
+#include "common/base/machine.h"
 #include "common/base/mem.h"
 #include "common/base/node.h"
 #include "common/base/parse.h"
@@ -19,6 +20,16 @@
 #include <unistd.h>
 
 #define SECRET_MIN 32
+/* "auto". A program's memory is at most one part in so many of the machine's. */
+#define AUTO_MEMORY     (1ull << 30)
+#define AUTO_SHARE      4
+#define AUTO_MEMORY_MIN (64ull << 20)
+#define AUTO_CPU_MILLI  1000
+#define AUTO_TIMEOUT_MS 300000
+/* What the first server with the tools of runner gave. */
+#define RUNNER_MEMORY    (256ull << 20)
+#define RUNNER_CPU_MILLI 500
+
 #define PREFIX_CHARS                                                                               \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-" /* of tools' names */
 
@@ -120,6 +131,35 @@ static int find_web_group(struct settings *s, struct err *e)
     return 0;
 }
 
+static uint64_t automatic_memory(const struct settings *s)
+{
+    const uint64_t share = s->machine_bytes / AUTO_SHARE;
+    const uint64_t most = s->toolset == TOOLSET_RUNNER ? RUNNER_MEMORY : AUTO_MEMORY;
+
+    if (share >= most)
+        return most;
+    return share > AUTO_MEMORY_MIN ? share : AUTO_MEMORY_MIN;
+}
+
+static void set_automatic(struct settings *s)
+{
+    const bool few = sysconf(_SC_NPROCESSORS_ONLN) < 2 || s->toolset == TOOLSET_RUNNER;
+    struct machine_memory memory = {0};
+
+    machine_memory_look("", &memory);
+    s->machine_bytes = memory.total;
+    if (s->container.memory_bytes == 0)
+        s->container.memory_bytes = automatic_memory(s);
+    if (s->container.cpu_milli == 0)
+        s->container.cpu_milli = few ? RUNNER_CPU_MILLI : AUTO_CPU_MILLI;
+    if (strncmp(s->engine.host, "tcp:", 4) == 0) /* what that machine has is not known here */
+        s->memory_reserve = 0;
+    s->limits.timeout_automatic = s->limits.timeout_ms == 0;
+    if (s->limits.timeout_automatic)
+        s->limits.timeout_ms = s->limits.timeout_max_ms < AUTO_TIMEOUT_MS ? s->limits.timeout_max_ms
+                                                                          : AUTO_TIMEOUT_MS;
+}
+
 /* Settings that contradict each other. */
 static int check_combinations(const struct settings *s, struct err *e)
 {
@@ -165,10 +205,10 @@ static int check_all(struct settings *s, struct err *e)
         check_url(s, e) < 0 || check_tools(s, e) < 0 || check_sandbox_user(s, e) < 0 ||
         find_web_group(s, e) < 0 ||
         (*s->api_token && check_secret("MCP_API_TOKEN", s->api_token, e) < 0) ||
-        (*s->edge_secret && check_secret("SANDCGI_EDGE_SECRET", s->edge_secret, e) < 0) ||
-        check_combinations(s, e) < 0)
+        (*s->edge_secret && check_secret("SANDCGI_EDGE_SECRET", s->edge_secret, e) < 0))
         return -1;
-    return store_settings_check(&s->store, s->sandbox_root, e);
+    set_automatic(s);
+    return check_combinations(s, e) < 0 ? -1 : store_settings_check(&s->store, s->sandbox_root, e);
 }
 
 static int parse_total(struct settings *s, struct err *e)
@@ -183,8 +223,6 @@ static int parse_total(struct settings *s, struct err *e)
 
 static int settings_derive(struct settings *s, struct err *e)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
     const char *slash = strrchr(s->broker, '/');
     uint8_t digest[CRYPTO_SHA256_LEN];
 
@@ -215,7 +253,7 @@ static int settings_derive(struct settings *s, struct err *e)
     s->bounds.ttl_s = (int64_t)(s->ttl_ms + 999) / 1000;
     const char *name = *s->instance ? s->instance : s->sandbox_host_path;
     if (parse_total(s, e) < 0 ||
-        pool_settings_parse(s->warm, s->warm_memory, machine, &s->pool, e) < 0 ||
+        pool_settings_parse(s->warm, s->warm_memory, s->machine_bytes, &s->pool, e) < 0 ||
         index_settings_parse(s->indexes, &s->index, e) < 0 ||
         crypto_sha256(name, strlen(name), digest, e) < 0)
         return -1;

@@ -120,7 +120,7 @@ static void describe_amount(const struct conf_row *row, const char *what, const 
                             struct buf *out)
 {
     bool bounded = row->max != 0 && row->max != UINT64_MAX;
-    buf_add_str(out, what);
+    buf_addf(out, "%s%s", row->flags & CONF_AUTO ? "auto, or " : "", what);
     if (row->min > 0 || bounded) {
         buf_add_str(out, bounded ? " from " : " of at least ");
         print_amount(row->type, row->min, out);
@@ -294,9 +294,10 @@ static int set_amount(const struct conf_row *row, uint64_t *field, const char *t
     uint64_t value;
     int rc = row->type == CONF_NUMBER ? parse_u64(text, 0, UINT64_MAX, &value)
                                       : parsers[row->type](text, &value);
-    if (rc < 0 || value < row->min || (row->max && value > row->max))
+    bool automatic = row->flags & CONF_AUTO && strcmp(text, "auto") == 0;
+    if (!automatic && (rc < 0 || value < row->min || (row->max && value > row->max)))
         return -1;
-    *field = value;
+    *field = automatic ? 0 : value;
     return 0;
 }
 

@@ -23,7 +23,7 @@ enum conf_type {
 enum conf_flags {
     CONF_REQUIRED = 1 << 0, /* must not be empty */
     CONF_SECRET = 1 << 1,   /* never printed */
-    CONF_NO_UNIT = 1 << 2,
+    CONF_AUTO = 1 << 2,     /* of amounts: "auto" is 0, whatever min says */
 };
 
 struct conf_row {

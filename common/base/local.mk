@@ -15,6 +15,7 @@ libbase_a_SOURCES = \
 	common/base/glob.c common/base/glob.h \
 	common/base/log.c common/base/log.h \
 	common/base/loop.c common/base/loop.h \
+	common/base/machine.c common/base/machine.h \
 	common/base/mem.c common/base/mem.h \
 	common/base/metrics.c common/base/metrics.h \
 	common/base/network.c common/base/network.h \
@@ -45,6 +46,7 @@ tests_unit_base_unit_SOURCES = \
 	tests/unit/base/test_glob.c \
 	tests/unit/base/test_log.c \
 	tests/unit/base/test_loop.c \
+	tests/unit/base/test_machine.c \
 	tests/unit/base/test_mem.c \
 	tests/unit/base/test_metrics.c \
 	tests/unit/base/test_node.c \

@@ -16,7 +16,8 @@ struct psandbox_settings {
 };
 
 struct broker_limits {
-    uint64_t timeout_ms; /* default of a run */
+    uint64_t timeout_ms;    /* default of a run */
+    bool timeout_automatic; /* the operator has set none */
     uint64_t timeout_max_ms;
     uint64_t code_max; /* bytes, as are the next */
     uint64_t stdin_max;

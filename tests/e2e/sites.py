@@ -153,6 +153,9 @@ class Site:
             "SANDBOX_NETWORK": "none",  # else containers of the server's own test would be among them; network.py has the others
             "SANDBOX_LIMITS_CHECK": "trust",  # likewise; test_operators has the others
             "SANDBOX_IMAGES": "sandcgi-runner-*",  # other tests' images have other names; test_warm has the default
+            "SANDBOX_MEMORY": "256m",  # bounds that tests reach soon; test_engine has the default
+            "SANDBOX_CPUS": "0.5",
+            "SANDBOX_TIMEOUT": "30s",
             "TOOLS": "all",  # test_toolsets has the others
             "SANDBOX_WARM": "",  # most tests look at the containers of their runs; test_warm has the others
         }

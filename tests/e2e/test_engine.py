@@ -231,3 +231,17 @@ def _():
     host = engine.inspect(found[0]["Id"])["HostConfig"]
     connection.close()
     equal((host["Memory"], host["MemorySwap"], host["PidsLimit"], host["CpuQuota"] / host["CpuPeriod"]), (96 << 20, 96 << 20, 20, 1.5))
+
+
+@test("without settings a program may have 1 GiB, at most a quarter of the machine's memory, and one processor where there are two")
+def _():
+    site = sites.with_settings(SANDBOX_MEMORY=None, SANDBOX_CPUS=None)
+    client = sites.new_conversation(site.client())
+    connection = client.begin_cancellable("sleep 20", "bash")
+    found = wait_until(lambda: [one for one in site.containers() if one["State"] == "running"], 10, "a container")
+    host = engine.inspect(found[0]["Id"])["HostConfig"]
+    connection.close()
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    check(host["Memory"] == host["MemorySwap"] <= min(machine // 4, 1 << 30), host["Memory"])
+    check(host["Memory"] == 1 << 30 or machine < 5 << 30 or os.path.exists("/sys/fs/cgroup/memory.max"), host["Memory"])
+    equal(host["CpuQuota"] / host["CpuPeriod"], 1 if os.cpu_count() > 1 else 0.5)

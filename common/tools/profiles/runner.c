@@ -20,6 +20,7 @@
 #include <string.h>
 
 #define STDERR_MAX (32u * 1024 * 1024)
+#define TIMEOUT_MS 30000
 
 struct arguments {
     const char *conversation, *filename, *language;
@@ -125,13 +126,21 @@ static void tell_failed_run(struct mcp_result *out, const char *why)
                     true);
 }
 
+/* The limit that its clients expect, unless the operator has set one. */
+static uint64_t timeout_of(const struct tools_app *app)
+{
+    const uint64_t limit = app->limits.timeout_ms;
+
+    return app->limits.timeout_automatic && limit > TIMEOUT_MS ? TIMEOUT_MS : limit;
+}
+
 /* A timeout is reported in front of the program's own stderr. */
 static void tell_timeout(const struct tools_app *app, json_t *result)
 {
     const json_t *text = json_object_get(result, "stderr");
     AUTO_BUF struct buf all = BUF_INIT(STDERR_MAX);
 
-    buf_addf(&all, "Execution timed out after %" PRIu64 "s\n", app->limits.timeout_ms / 1000);
+    buf_addf(&all, "Execution timed out after %" PRIu64 "s\n", timeout_of(app) / 1000);
     buf_add(&all, json_string_value(text), json_string_length(text));
     json_object_set_new(result, "stderr", json_from_bytes(buf_str(&all), all.len));
     json_object_set_new(result, "exitCode", json_integer(-1));
@@ -173,6 +182,7 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
         return;
     /* Our run_code has all of these arguments, too. */
     arguments = adapt_known(run_arguments, c->arguments);
+    json_object_set_new(arguments, "timeoutMs", json_integer((json_int_t)timeout_of(c->app)));
     if (adapt_call(c, &tool_run_code, arguments, &inner, out, &object, &e) == 0)
         tell_run(c, &inner, out);
     else if (e.kind != ERR_NONE)

@@ -22,7 +22,7 @@ static const struct conf_row table[] = {
     {"UNIT_WORKERS", CONF_NUMBER, FIELD(workers), "8", 1, 100, NULL, 0, "Workers."},
     {"UNIT_SIZE", CONF_BYTES, FIELD(size), "16m", 1024, 1 << 30, NULL, 0, "A size."},
     {"UNIT_TIME", CONF_DURATION, FIELD(time), "30s", 100, 0, NULL, 0, "A time."},
-    {"UNIT_CPUS", CONF_MILLI, FIELD(cpus), "0.5", 10, 64000, NULL, 0, "CPUs."},
+    {"UNIT_CPUS", CONF_MILLI, FIELD(cpus), "0.5", 10, 64000, NULL, CONF_AUTO, "CPUs."},
     {"UNIT_FLAG", CONF_BOOL, FIELD(flag), "true", 0, 0, NULL, 0, "A flag."},
     {"UNIT_MODE", CONF_MODE, FIELD(mode), "0660", 0, 0, NULL, 0, "A mode."},
     {"UNIT_LEVEL", CONF_CHOICE, FIELD(level), "info", 0, 0, "error|warn|info", 0, "A level."},
@@ -269,6 +269,18 @@ static void values_print_as_text_that_reads_back(void **state)
     assert_null(conf_find(table, "UNIT_"));
 }
 
+static void an_amount_may_be_automatic_where_its_row_says_so(void **state)
+{
+    (void)state;
+    struct sample s = {.cpus = 7};
+    struct err e;
+    assert_works(conf_set(conf_find(table, "UNIT_CPUS"), &s, "auto", "test", &e), e);
+    assert_int_equal(s.cpus, 0);
+    assert_fails(conf_set(conf_find(table, "UNIT_CPUS"), &s, "0", "test", &e), ERR_INVALID, e);
+    assert_contains(e.text, "must be auto, or a number from 0.01 to 64");
+    assert_fails(conf_set(conf_find(table, "UNIT_SIZE"), &s, "auto", "test", &e), ERR_INVALID, e);
+}
+
 static void the_table_prints_for_readers(void **state)
 {
     (void)state;
@@ -311,6 +323,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_file_that_is_missing_binary_or_huge_is_refused, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(values_print_as_text_that_reads_back, setup, teardown),
+    cmocka_unit_test_setup_teardown(an_amount_may_be_automatic_where_its_row_says_so, setup,
+                                    teardown),
     cmocka_unit_test_setup_teardown(the_table_prints_for_readers, setup, teardown),
     cmocka_unit_test(roff_sees_no_command_in_a_text),
 };

@@ -100,6 +100,25 @@ static void a_timeout_begins_its_stderr(void **state)
     assert_string_equal(json_get_string(told, "stderr"), "Execution timed out after 30s\nb");
 }
 
+static void programs_have_the_time_that_clients_expect_unless_the_operator_sets_one(void **state)
+{
+    static const json_int_t want[] = {120000, 30000};
+    struct broker_limits *limits = &world.app.limits, before = *limits;
+
+    (void)state;
+    for (int automatic = 0; automatic < 2; automatic++) {
+        limits->timeout_max_ms = limits->timeout_ms = automatic ? 300000 : 120000;
+        limits->timeout_automatic = automatic;
+        fake_broker_push_ok("", "[]");
+        json_decref(payload("run_code",
+                            "{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"x\"}"));
+        assert_int_equal(
+            json_get_integer(json_array_get(fake_broker.runs, (size_t)automatic), "timeoutMs", -1),
+            want[automatic]);
+    }
+    *limits = before;
+}
+
 static void failures_are_results(void **state)
 {
     json_auto_t *unknown = payload(
@@ -214,6 +233,8 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(three_tools_in_their_order, set_up),
     TOOLS_TEST_AFTER(a_run_is_told_as_all_generations_did, set_up),
     TOOLS_TEST_AFTER(a_timeout_begins_its_stderr, set_up),
+    TOOLS_TEST_AFTER(programs_have_the_time_that_clients_expect_unless_the_operator_sets_one,
+                     set_up),
     TOOLS_TEST_AFTER(failures_are_results, set_up),
     TOOLS_TEST_AFTER(what_could_not_begin_is_a_failed_run, set_up),
     TOOLS_TEST_AFTER(an_upload_says_where_the_file_is, set_up),

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/log.h"
+#include "common/base/machine.h"
 #include "common/base/sock.h"
 #include "common/broker/broker.h"
 #include "common/sandbox/helpers.h"
@@ -249,6 +250,17 @@ static bool sandbox_exists(void *ctx, const char *sandbox_dir)
     return faccessat(b->root.fd, sandbox_dir, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+static bool memory_available(void *ctx, uint64_t *out)
+{
+    struct machine_memory memory;
+
+    (void)ctx;
+    if (!machine_memory_look("", &memory))
+        return false;
+    *out = memory.available;
+    return true;
+}
+
 static void make_books(struct broker *b)
 {
     const struct broker_limits *limits = &b->config->limits;
@@ -265,10 +277,13 @@ static void make_books(struct broker *b)
                                      .background_max = limits->background_max,
                                      .starts_max = b->config->pool.starts_max,
                                      .background_wait_ms = limits->wait_ms,
+                                     .memory = {.limit = b->config->container.memory_bytes,
+                                                .reserve = b->config->memory_reserve},
                                      .children = b->children,
                                      .pool = b->pool,
                                      .runners = &b->housekeeper.runners,
                                      .sandbox_exists = sandbox_exists,
+                                     .memory_available = memory_available,
                                      .ctx = b});
 }
 

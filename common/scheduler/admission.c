@@ -190,7 +190,8 @@ static bool fits(struct admission *a, const struct tenant *t, const char *sandbo
 {
     const struct conversation *b = *find_conversation(a, sandbox_dir);
     return a->running < a->limits.server && tenant_has_room(a, t) &&
-           (b ? b->running : 0) < a->limits.conversation;
+           (b ? b->running : 0) < a->limits.conversation &&
+           (!a->limits.has_memory || a->limits.has_memory(a->limits.ctx));
 }
 
 static void place_take(struct admission *a, struct tenant *t, const char *sandbox_dir)

@@ -17,6 +17,8 @@ struct admission_limits {
     size_t queue;        /* waiting, of one tenant its share */
     /* The tenant's programs that take no place, but count in admission_want.most; NULL: none. */
     size_t (*elsewhere)(const void *ctx, const char *tenant);
+    /* Is there memory for one more? NULL: yes. */
+    bool (*has_memory)(const void *ctx);
     const void *ctx;
 };
 

@@ -27,6 +27,7 @@ enum limits_check { LIMITS_TRUST, LIMITS_WARN, LIMITS_REFUSE };
 struct broker_config {
     struct engine_address engine;
     struct engine_limits container;
+    uint64_t memory_reserve; /* of the machine; 0: its memory is not looked at */
     struct broker_limits limits;
     struct sandbox_bounds bounds;  /* of what conversations keep */
     struct pool_settings pool;     /* warm containers */

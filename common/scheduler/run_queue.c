@@ -19,9 +19,53 @@ struct run_queue {
 };
 
 /* What runs in the tenant's persistent sandboxes takes no place. */
-static size_t programs_elsewhere(const void *children, const char *tenant)
+static size_t programs_elsewhere(const void *queue, const char *tenant)
 {
-    return children_count_calls(children, tenant);
+    return children_count_calls(((const struct run_queue *)queue)->settings.children, tenant);
+}
+
+static bool is_busy_sandbox(const struct child *child, const void *unused)
+{
+    (void)unused;
+    return child->kind == CHILD_PSANDBOX &&
+           (child->n_handed > 0 || json_array_size(child->calls) > 0);
+}
+
+static bool is_older(const struct child *child, const void *since_ms)
+{
+    return child->placed && child->state == CHILD_RUNNING &&
+           child->since_ms <= *(const int64_t *)since_ms;
+}
+
+/* A run that has a place and no program yet is young, too. */
+static bool has_memory(const void *queue)
+{
+    const struct run_queue *q = queue;
+    const struct children *children = q->settings.children;
+    const int64_t since_ms = q->settings.memory.latest.at_ms - MEMORY_YOUNG_MS;
+    const size_t running = admission_running(q->admission);
+    const size_t older = children_count(children, is_older, &since_ms);
+
+    return memory_room_fits(
+        &q->settings.memory,
+        (struct memory_programs){.running = running +
+                                            children_count(children, is_busy_sandbox, NULL),
+                                 .young = running - older});
+}
+
+/* Whether the figures are new. */
+static bool look_at_memory(struct run_queue *q, int64_t now_ms)
+{
+    struct run_queue_settings *s = &q->settings;
+    uint64_t available;
+
+    if (!memory_room_is_stale(&s->memory, now_ms))
+        return false;
+    if (s->memory_available(s->ctx, &available))
+        memory_room_look(&s->memory, available, now_ms);
+    else
+        s->memory.reserve = 0;
+    return true;
 }
 
 struct run_queue *run_queue_new(const struct run_queue_settings *settings)
@@ -30,7 +74,8 @@ struct run_queue *run_queue_new(const struct run_queue_settings *settings)
 
     q->settings = *settings;
     q->settings.limits.elsewhere = programs_elsewhere;
-    q->settings.limits.ctx = settings->children;
+    q->settings.limits.has_memory = settings->memory.reserve > 0 ? has_memory : NULL;
+    q->settings.limits.ctx = q;
     q->admission = admission_new(&q->settings.limits);
     return q;
 }
@@ -92,6 +137,9 @@ struct deadline run_queue_due(const struct run_queue *q)
     for (const struct queued_run *run = q->first; run; run = run->next)
         if (run->stage != RUN_ASSIGNED)
             due = deadline_min(due, run->end);
+    if (q->settings.memory.reserve > 0 && admission_waiting(q->admission) > 0)
+        due = deadline_min(due,
+                           (struct deadline){q->settings.memory.latest.at_ms + MEMORY_LOOK_MS});
     return due;
 }
 
@@ -134,6 +182,7 @@ static void place_release(struct run_queue *q, const char *tenant, const char *s
                           bool background, int64_t now_ms)
 {
     admission_release(q->admission, tenant, sandbox_dir, background, now_ms);
+    look_at_memory(q, now_ms);
     run_queue_place(q);
 }
 
@@ -224,6 +273,7 @@ bool run_queue_add(struct run_queue *q, struct queued_run *run, int64_t now_ms,
     run->passed_by = false;
     run->tries = 0;
     run->stage = RUN_WAITING;
+    look_at_memory(q, now_ms);
     enum admission_answer answer = admission_ask(q->admission, &want, &position, &retry_ms);
     if (answer == ADMISSION_BUSY) {
         run->stage = RUN_OUTSIDE;
@@ -293,6 +343,8 @@ bool run_queue_next(struct run_queue *q, int64_t now_ms, struct run_action *out)
 {
     struct queued_run *run;
 
+    if (admission_waiting(q->admission) > 0 && look_at_memory(q, now_ms))
+        run_queue_place(q);
     for (; q->n_placed > 0 && (run = find_placed(q)); run->passed_by = true)
         if (run_next(q, run, now_ms, out))
             return true;

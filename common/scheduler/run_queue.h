@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/scheduler/admission.h"
 #include "common/scheduler/children.h"
+#include "common/scheduler/memory_room.h"
 #include "common/scheduler/pool.h"
 #include "common/scheduler/runners.h"
 
@@ -47,12 +48,16 @@ struct run_queue_settings {
     size_t background_max;       /* of one tenant, running and waiting */
     size_t starts_max;           /* containers that are started at once */
     uint64_t background_wait_ms; /* default of a background run's wait_ms */
+    struct memory_room memory;   /* its limit and reserve */
     /* What decisions look at, borrowed. */
     struct children *children;
     struct pool *pool;
     const struct runners *runners;
     /* Is there a directory of that name? Asked when a supervisor is chosen. */
     bool (*sandbox_exists)(void *ctx, const char *sandbox_dir);
+    /* The machine's memory that is available, in bytes; false: not known. Asked when a run comes,
+     * waits or ends. With a reserve only. */
+    bool (*memory_available)(void *ctx, uint64_t *out);
     void *ctx;
 };
 

@@ -58,6 +58,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
     struct broker_config config = {
         .engine = s->engine,
         .container = s->container,
+        .memory_reserve = s->memory_reserve,
         .limits = s->limits,
         .bounds = s->bounds,
         .pool = s->pool,

@@ -22,6 +22,7 @@ struct world {
     size_t n;
     bool exists; /* every sandbox */
     int64_t now;
+    uint64_t available;       /* memory */
     struct run_action action; /* the latest */
 };
 
@@ -29,6 +30,12 @@ static bool sandbox_exists(void *ctx, const char *sandbox_dir)
 {
     assert_true(sandbox_dir[0] != '\0');
     return ((const struct world *)ctx)->exists;
+}
+
+static bool memory_available(void *ctx, uint64_t *out)
+{
+    *out = ((const struct world *)ctx)->available;
+    return *out > 0;
 }
 
 static int setup(void **state)
@@ -43,6 +50,7 @@ static int setup(void **state)
                      .background_wait_ms = 5000,
                      .runners = &w.runners,
                      .sandbox_exists = sandbox_exists,
+                     .memory_available = memory_available,
                      .ctx = &w},
         .pool_settings = {.items = {{"bash", 1}},
                           .n = 1,
@@ -583,6 +591,73 @@ static void a_run_of_a_broker_before_takes_a_place_without_asking(void **state)
     end(w);
 }
 
+static struct child *run_one(struct world *w)
+{
+    struct queued_run *run = arrive(w, "t");
+
+    expect(w, RUN_SPAWN, run);
+    struct child *child = spawn(w);
+    child_set_state(child, CHILD_RUNNING);
+    child->since_ms = w->now;
+    assert_ptr_equal(run_queue_taken(w->queue, child), run);
+    return child;
+}
+
+static void a_run_waits_while_what_is_free_would_not_hold_it(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.memory = (struct memory_room){.limit = 1 << 30, .reserve = 1 << 28};
+    w->available = (2ull << 30) + (1 << 29);
+    begin(w);
+    run_one(w);
+    run_one(w);
+    struct queued_run *run = run_of(w, "u");
+    assert_true(add(w, run));
+    assert_int_equal(w->action.what, RUN_TELL_POSITION);
+    assert_int_equal(run_queue_due(w->queue).at_ms, w->now + MEMORY_LOOK_MS);
+    w->now += MEMORY_LOOK_MS;
+    assert_false(next(w));
+    w->now += MEMORY_LOOK_MS; /* those that run are no longer young, and take nothing */
+    expect(w, RUN_SPAWN, run);
+    spawn(w);
+    w->now += MEMORY_LOOK_MS;
+    w->available = 1 << 30; /* they do now */
+    struct queued_run *other = run_of(w, "v");
+    assert_true(add(w, other));
+    w->now += MEMORY_LOOK_MS;
+    assert_false(next(w));
+    w->available = 5ull << 30;
+    w->now += MEMORY_LOOK_MS;
+    expect(w, RUN_SPAWN, other);
+    end(w);
+}
+
+static void what_runs_in_persistent_sandboxes_takes_memory_too(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.memory = (struct memory_room){.limit = 1 << 30, .reserve = 1 << 28};
+    w->available = (2ull << 30) + (1 << 29);
+    begin(w);
+    children_add(w->settings.children, CHILD_PSANDBOX)->n_handed = 1;
+    run_one(w);
+    assert_true(add(w, run_of(w, "u")));
+    end(w);
+}
+
+static void memory_that_is_not_known_is_no_bound(void **state)
+{
+    struct world *w = *state;
+
+    w->settings.memory = (struct memory_room){.limit = 1 << 30, .reserve = 1 << 28};
+    begin(w);
+    run_one(w);
+    run_one(w);
+    assert_int_equal(run_queue_due(w->queue).at_ms, DEADLINE_NEVER.at_ms);
+    end(w);
+}
+
 #define CASE(f) cmocka_unit_test_setup(f, setup)
 static const struct CMUnitTest tests[] = {
     CASE(a_run_gets_a_warm_container_or_a_new_one),
@@ -606,5 +681,8 @@ static const struct CMUnitTest tests[] = {
     CASE(a_run_whose_body_may_have_been_read_is_not_given_again),
     CASE(a_supervisor_that_is_lost_later_gives_its_place_back_once),
     CASE(a_run_of_a_broker_before_takes_a_place_without_asking),
+    CASE(a_run_waits_while_what_is_free_would_not_hold_it),
+    CASE(what_runs_in_persistent_sandboxes_takes_memory_too),
+    CASE(memory_that_is_not_known_is_no_bound),
 };
 UNIT_TESTS(tests)

@@ -49,6 +49,7 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/python/fonts.py \
 	runners/workbench/python/letters.py \
 	runners/workbench/python/libraries \
+	runners/workbench/python/names \
 	runners/workbench/python/preload.py \
 	runners/workbench/python/session.py \
 	runners/workbench/python/sitecustomize.py \
@@ -61,6 +62,7 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/typescript/warm.mjs
 nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/bash/prove \
+	runners/workbench/python/check.py \
 	runners/workbench/prepare \
 	runners/workbench/python/install \
 	runners/workbench/python/pip.py \

@@ -29,6 +29,7 @@
 #define DNS_PORT   53
 
 #define METHOD   "CONNECT "
+#define CLOSE    "DELETE / "
 #define END      "\r\n\r\n"
 #define LENGTH   (sizeof METHOD - 1)
 #define PROTOCOL " HTTP/1."
@@ -71,6 +72,8 @@ enum index_request_state index_request_parse(const char *data, size_t len, struc
     *head_len = (size_t)(end - data) + sizeof END - 1;
     if (*head_len > INDEX_HEAD_MAX || !lines_are_clean(data, *head_len))
         return INDEX_REQUEST_BAD;
+    if (*head_len > sizeof CLOSE && memcmp(data, CLOSE, sizeof CLOSE - 1) == 0)
+        return INDEX_REQUEST_CLOSE;
     if (*head_len < LENGTH || memcmp(data, METHOD, LENGTH) != 0)
         return INDEX_REQUEST_METHOD;
     line = memchr(data, '\r', *head_len);
@@ -82,6 +85,7 @@ struct head {
     size_t len;      /* bytes received */
     size_t head_len; /* of them; the rest is for the index */
     struct index_host host;
+    bool closes; /* it asks for the end instead */
 };
 
 static void request_refuse(int fd, const char *status, const char *sentence)
@@ -108,7 +112,8 @@ static bool read_head(int fd, struct head *h)
                                                              &h->head_len);
         ssize_t n;
 
-        if (state == INDEX_REQUEST_CONNECT)
+        h->closes = state == INDEX_REQUEST_CLOSE;
+        if (state == INDEX_REQUEST_CONNECT || h->closes)
             return true;
         if (state == INDEX_REQUEST_METHOD)
             request_refuse(fd, "405 Method Not Allowed", "Only CONNECT is served here.");
@@ -262,7 +267,7 @@ static void lanes_relay(struct lane *up, struct lane *down)
     }
 }
 
-void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget)
+bool index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget)
 {
     static const char welcome[] = "HTTP/1.1 200 Connection established\r\n\r\n";
     struct err e = ERR_INIT;
@@ -270,20 +275,21 @@ void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_bu
     struct lane up = {.from = fd, .left = &budget->up};
     struct lane down = {.to = fd, .left = &budget->down};
 
-    if (!read_head(fd, &head))
-        return;
+    if (!read_head(fd, &head) || head.closes)
+        return head.closes;
     if (!index_source_allows(rules->source, &head.host)) {
         request_refuse(fd, "403 Forbidden", "This host is none of the server's package indexes.");
-        return;
+        return false;
     }
     AUTO_FD int there = index_connect(fd, rules, &head.host);
     if (there < 0 || fdio_write_all(fd, welcome, sizeof welcome - 1, &e) < 0)
-        return;
+        return false;
     up.to = down.from = there;
     up.len = head.len - head.head_len;
     memcpy(up.data, head.data + head.head_len, up.len);
     atomic_fetch_sub(up.left, (int64_t)up.len);
     lanes_relay(&up, &down);
+    return false;
 }
 
 /* ---- the proxy process ---- */
@@ -305,14 +311,21 @@ struct proxy {
     size_t tunnels;
 };
 
+/* Of a connection's process: the client asks for the end. */
+#define STATUS_CLOSE 2
+
 static void reap(struct proxy *p)
 {
     struct signalfd_siginfo info;
+    int status;
 
     while (read(p->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
         ;
-    while (waitpid(-1, NULL, WNOHANG) > 0)
+    while (waitpid(-1, &status, WNOHANG) > 0) {
+        if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_CLOSE)
+            _exit(0); /* its other connections die with it */
         p->tunnels--;
+    }
 }
 
 static void open_tunnel(struct proxy *p)
@@ -324,8 +337,7 @@ static void open_tunnel(struct proxy *p)
     if (pid == 0) {
         privsep_die_with(self);
         close(p->listen_fd);
-        index_tunnel_serve(fd, p->rules, p->budget);
-        _exit(0);
+        _exit(index_tunnel_serve(fd, p->rules, p->budget) ? STATUS_CLOSE : 0);
     }
     if (pid > 0)
         p->tunnels++;

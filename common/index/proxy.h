@@ -25,8 +25,8 @@ struct index_rules {
 /*
  * Starts it: this very program anew as "index-proxy", so that no secret of the caller's is in its
  * memory. It serves listen_fd (the caller's own copy is to be closed) until the caller dies or
- * kills it (SIGKILL), and everything it made dies with it. rules are copied. Returns its pid, to be
- * reaped by the caller, or -1.
+ * kills it (SIGKILL), or a client asks for the end, and everything it made dies with it. rules are
+ * copied. Returns its pid, to be reaped by the caller, or -1.
  */
 pid_t index_proxy_start(int listen_fd, const struct index_rules *rules, struct err *e);
 
@@ -43,7 +43,8 @@ int index_proxy_enter(const struct index_source *source, struct err *e);
 enum index_request_state {
     INDEX_REQUEST_MORE,    /* its head has not ended */
     INDEX_REQUEST_CONNECT, /* well-formed: *host, and *head_len bytes are its head */
-    INDEX_REQUEST_METHOD,  /* another method than CONNECT */
+    INDEX_REQUEST_CLOSE,   /* "DELETE /": nothing more is wanted of the index */
+    INDEX_REQUEST_METHOD,  /* another method */
     INDEX_REQUEST_BAD,     /* no request */
 };
 
@@ -61,5 +62,6 @@ struct index_budget {
  * Reads a request from fd, connects to where it leads if the rules allow that, and carries bytes
  * both ways until either side ends, nothing moves for a minute, or the budget is used up. Blocking;
  * 32 KB of memory. Every refusal is answered with a status and a sentence. fd stays the caller's.
+ * True: the client asks for the end of the proxy.
  */
-void index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget);
+bool index_tunnel_serve(int fd, const struct index_rules *rules, struct index_budget *budget);

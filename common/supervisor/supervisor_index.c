@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #define INSTALLED_MAX 1000 /* packages that a result names */
+#define NOTES_MAX     40
 
 static int check_packages(const struct index_ecosystem *eco, const struct run_body *body,
                           struct err *e)
@@ -101,8 +102,22 @@ static json_t *copy_installed(const json_t *list)
     return copy;
 }
 
-/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}; what the package
- * manager prints is on stderr. */
+static json_t *copy_notes(const json_t *list)
+{
+    json_t *copy = json_array();
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item)
+    {
+        if (json_is_string(item) && i < NOTES_MAX)
+            json_array_append(copy, item);
+    }
+    return copy;
+}
+
+/* The installer prints one line of JSON, {"installed": […]} or {"reason": "…"}, each with "notes";
+ * what the package manager prints is on stderr. */
 void run_add_installed(const struct call *run, json_t *result)
 {
     const json_t *text = json_object_get(result, "stdout");
@@ -113,6 +128,7 @@ void run_add_installed(const struct call *run, json_t *result)
     json_auto_t *report = json_parse(json_string_value(text), json_string_length(text), 8, &e);
     json_t *reason = json_object_get(report, "reason");
     json_object_set_new(result, "installed", copy_installed(json_object_get(report, "installed")));
+    json_object_set_new(result, "notes", copy_notes(json_object_get(report, "notes")));
     if (run->run.over.kind != ERR_NONE) { /* it is removed again */
         json_object_set_new(result, "installed", json_array());
         json_object_set_new(result, "reason", json_string(run->run.over.text));

@@ -16,6 +16,21 @@ from harness import check, contains, equal, new_folder, test, wait_until
 from mcp import timed
 
 IMPORT = "import sys; sys.dont_write_bytecode = True; "
+# The image's own pandas, under another version.
+PANDAS = """__path__ = ["/usr/lib/python3/dist-packages/pandas"]
+with open(__path__[0] + "/__init__.py") as own:
+    exec(compile(own.read(), own.name, "exec"))
+__version__ = "99.0"
+"""
+CURIOUS = """import os, socket
+way = socket.socket(socket.AF_UNIX)
+try:
+    way.connect("/run/index/proxy")
+    answer = "open"
+except OSError as problem:
+    answer = problem.strerror
+raise ImportError(f"the way to the index: {answer}")
+"""
 
 
 def npm_setting(name):
@@ -45,7 +60,13 @@ def index():
     made.add("helper", "0.1", {"helper.py": "word = 'helped'\n"})
     made.add("shared_a", "1.0", {"shared/a.py": "word = 'a'\n"})
     made.add("shared_b", "1.0", {"shared/b.py": "word = 'b'\n"})
-    made.add("pandas", "99.0", {"pandas/__init__.py": "__version__ = '99.0'\n"})
+    made.add("pandas", "99.0", {"pandas/__init__.py": PANDAS})
+    made.add("pandas", "98.0", {"pandas/__init__.py": "import os; os.kill(os.getpid(), 11)\n"})
+    made.add("pandas", "97.0", {"pandas/__init__.py": CURIOUS})
+    made.add("numpy", "99.0", {"numpy/__init__.py": "__version__ = '99.0'\n"})
+    made.add("needs_numpy", "1.0", {"needs_numpy.py": ""}, ["numpy>=99"])
+    made.add("opencv_python_headless", "4.0", {"cv2.py": "word = 'seen'\n"})
+    made.add("python_dotenv", "1.0", {"dotenv.py": "word = 'set'\n"})
     made.add("climber", "1.0", {"climber/__init__.py": "", "../../../../data/climbed": "out", "/data/rooted": "out"})
     made.add_file("source", "source-1.0.tar.gz", b"no archive, and it is not opened")
     return made
@@ -212,13 +233,51 @@ def _():
     equal(client.run("find /data -name '*climb*' -o -name rooted -o -name .work; ls /data", "bash")["stdout"], "")
 
 
+@test("what would break the image's libraries is not installed: the answer says what, and the packages of before stay", core=True, timeout=240)
+def _():
+    client = new_client()
+    installed(client, "python", "tidy==1.0")
+    before = client.run("cd /data/.packages; find . -type f | sort | xargs sha256sum", "bash")["stdout"]
+    for package, words in (("needs-numpy", ("numpy 99.0", "pandas (", "matplotlib.pyplot (", "sklearn (")), ("pandas==98.0", ("pandas (ended by signal 11)",)),
+                           ("pandas==97.0", ("the way to the index: Connection refused",))):
+        text, result = failed(client, "python", package, "tidy==2.0")
+        contains(text, "Nothing was installed")
+        for word in words:
+            contains(result["reason"], word)
+        equal(result["installed"], [])
+        equal(client.run("cd /data/.packages; find . -type f | sort | xargs sha256sum", "bash")["stdout"], before)
+    equal(client.run("import pandas, tidy; print(pandas.__version__ < '97', tidy.word)")["stdout"], "True one\n")
+    # What a conversation has broken by itself is not held against a package.
+    client.upload(".packages/python/pandas.py", b"raise ImportError('own')\n")
+    equal(installed(client, "python", "tidy==2.0"), {"tidy": "2.0", "helper": "0.1"})
+
+
+@test("a name that programs import leads to its package, and what is there is told without the index", core=True, timeout=180)
+def _():
+    client = new_client()
+    result = install(client, "python", "cv2", "dotenv>=1", "yaml", "python-docx", "PIL", "json", waitMs=300000)
+    text = sentences(result)
+    for words in ("cv2 is in the package opencv-python-headless", "dotenv is in the package python-dotenv", "PyYAML is there: import yaml",
+                  "python-docx is there: import docx", "Pillow is there: import PIL", "json is a part of Python: import json"):
+        contains(text, words)
+    equal([one["name"] for one in result["structuredContent"]["installed"]], ["opencv_python_headless", "python_dotenv"])
+    equal(client.run("import cv2, dotenv; print(cv2.word, dotenv.word)")["stdout"], "seen set\n")
+    asked = len(index().asked)
+    contains(sentences(install(client, "python", "sklearn", waitMs=300000)), "scikit-learn is there: import sklearn")
+    contains(sentences(install(client, "typescript", "lodash", "fs", waitMs=300000)), "lodash is there: import lodash")
+    equal(len(index().asked), asked)
+
+
 @test("an index that is dead, never ends, or says too much: the installation ends, and says how", timeout=240)
 def _():
     site = sites.with_settings(**settings(SANDBOX_INDEXES=f"python=https://127.0.0.1:{sites.free_port()}/simple"))
     text, result = failed(new_client(site), "python", "tidy")
     contains(text, "Nothing was installed")
+    contains(text, "the package index cannot be reached (Tunnel connection failed: 502 Bad Gateway)")
     equal(result["status"], "error")
     contains(failed(new_client(site), "typescript", "is-odd")[0], "no package index for typescript")
+    site = sites.with_settings(**settings(SANDBOX_INDEXES=f"typescript=https://127.0.0.1:{sites.free_port()}"))
+    contains(failed(new_client(site), "typescript", "is-odd")[0], "the package index cannot be reached")
     client = new_client()
     equal(failed(client, "python", "slow", timeout=3)[1]["status"], "timeout")
     check(failed(client, "python", "huge", timeout=60)[1]["status"] in ("out_of_memory", "error", "killed"), "the huge page ended it")

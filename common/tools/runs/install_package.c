@@ -92,7 +92,7 @@ static json_t *install_start(const struct mcp_tool_call *c, const struct install
     return broker_run(&client, &request, &options, e);
 }
 
-/* What was installed, or why nothing was. */
+/* What was installed, or why nothing was; and what the installer says of single names. */
 static void install_tell(const json_t *result, struct mcp_result *out)
 {
     const json_t *installed = json_object_get(result, "installed");
@@ -109,6 +109,8 @@ static void install_tell(const json_t *result, struct mcp_result *out)
         buf_addf(&text, "%s %s %s", i ? "," : "", json_get_string(item, "name"),
                  json_get_string(item, "version"));
     mcp_result_say(out, "%s", buf_str(&text));
+    for (size_t i = 0; (item = json_array_get(json_object_get(result, "notes"), i)); i++)
+        mcp_result_say(out, "%s", json_string_value(item));
 }
 
 static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -145,8 +147,8 @@ const struct mcp_tool tool_install_package = {
     .title = "Install packages",
     .description =
         "Installs packages for later run_code calls of the same conversationId; pip and npm in a "
-        "program cannot. Returns what was installed, or why nothing was. Python packages come as "
-        "wheels only; no install script runs.",
+        "program cannot. Returns what was installed, or why nothing was; what would break the "
+        "image's libraries is not. Python packages come as wheels only; no install script runs.",
     .hints = {.idempotent = true, .open_world = true},
     .output_schema = schema_run,
     ARGS_TABLE(install_package_arguments, struct install),

@@ -187,6 +187,35 @@ static void the_process_serves_until_it_is_killed(void **state)
     close(w.there);
 }
 
+static void a_client_ends_the_process_and_what_others_have_open(void **state)
+{
+    static const char close_all[] = "DELETE / HTTP/1.1\r\n\r\n";
+    AUTO_FREE char *path = mem_printf("/tmp/sandcgi-proxy-%d", getpid());
+    struct world w;
+    char byte;
+    struct err e = ERR_INIT;
+    const struct sock_owner anybody = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600};
+
+    (void)state;
+    world_open(&w, "127.0.0.1");
+    const struct index_rules rules = {.source = &w.source};
+    int listen_fd = sock_listen(path, &anybody, &e);
+    pid_t pid = index_proxy_start(listen_fd, &rules, &e);
+    close(listen_fd);
+    int open = sock_connect_unix(path, &e);
+    ask(open, "127.0.0.1", w.port, "");
+    expect(open, "HTTP/1.1 200 Connection established\r\n\r\n");
+    int fd = sock_connect_unix(path, &e);
+    assert_works(fdio_write_all(fd, close_all, sizeof close_all - 1, &e), e);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(sock_connect_unix(path, &e), -1);
+    assert_int_equal(read(open, &byte, 1), 0);
+    close(open);
+    close(fd);
+    unlink(path);
+    close(w.there);
+}
+
 static int enter(void *source)
 {
     struct err e = ERR_INIT;
@@ -210,6 +239,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_hosts_and_ports_are_refused),
     cmocka_unit_test(the_budget_ends_a_connection),
     cmocka_unit_test(the_process_serves_until_it_is_killed),
+    cmocka_unit_test(a_client_ends_the_process_and_what_others_have_open),
     cmocka_unit_test(the_process_reaches_nothing_but_its_index),
 };
 UNIT_TESTS(tests)

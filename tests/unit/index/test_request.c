@@ -24,7 +24,7 @@ static void a_connect_is_understood_once_it_is_whole(void **state)
     assert_string_equal(host.name, "::1");
 }
 
-static void everything_else_is_refused(void **state)
+static void other_requests_are_told_apart(void **state)
 {
     static const struct {
         const char *text;
@@ -32,6 +32,9 @@ static void everything_else_is_refused(void **state)
     } cases[] = {
         {"GET https://index.test/ HTTP/1.1\r\n\r\n", INDEX_REQUEST_METHOD},
         {"connect index.test:443 HTTP/1.1\r\n\r\n", INDEX_REQUEST_METHOD},
+        {"DELETE / HTTP/1.1\r\n\r\n", INDEX_REQUEST_CLOSE},
+        {"DELETE /x HTTP/1.1\r\n\r\n", INDEX_REQUEST_METHOD},
+        {"DELETE / HTTP/1.1\r\n", INDEX_REQUEST_MORE},
         {"\r\n\r\n", INDEX_REQUEST_METHOD},
         {"CONNECT  index.test:443 HTTP/1.1\r\n\r\n", INDEX_REQUEST_BAD},
         {"CONNECT index.test:443\r\n\r\n", INDEX_REQUEST_BAD},
@@ -74,7 +77,7 @@ static void a_head_has_a_bound(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_connect_is_understood_once_it_is_whole),
-    cmocka_unit_test(everything_else_is_refused),
+    cmocka_unit_test(other_requests_are_told_apart),
     cmocka_unit_test(a_head_has_a_bound),
 };
 UNIT_TESTS(tests)

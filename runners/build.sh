@@ -20,6 +20,10 @@ warm=$here/warm/warm.so
 readonly nss=$here/nss/libnss_sandbox.so.2
 runners=()
 until=
+settings=
+tag=
+try=no
+tried=()
 engine=()
 build_args=()
 # Of the proof's container: an account as runs have it.
@@ -30,7 +34,8 @@ started=0
 
 usage() {
     cat <<USAGE
-usage: runners/build.sh [--force | --fingerprint] [--entry FILE] [RUNNER | LAYER]…
+usage: runners/build.sh [--force | --fingerprint] [--entry FILE] [--settings FILE] [--tag IMAGE] [RUNNER | LAYER]…
+       runners/build.sh --try-extras [EXTRA]…
 
 Builds sandcgi-runner-RUNNER:latest for each folder with a Dockerfile (default: all).
 Images that are up to date are skipped. A runner that is made in layers (workbench: bash, python, rest) is tagged after each,
@@ -38,6 +43,11 @@ unless an image with more languages is there; with the name of a layer it is bui
 
   --force       build again, without the engine's cache
   --fingerprint build nothing: print each runner with the label sandbox.build that its image gets
+  --settings FILE
+                where RUNNER_EXTRAS stands, if it is not in the environment: what is added to the workbench
+                (runners/README.md)
+  --tag IMAGE   the name of an image with extras, instead of its runner's
+  --try-extras  build and prove each extra alone, tell its size, and keep nothing
   --entry FILE  the static entry program (default: runners/common/entry, compiled when missing or old)
 
 Ends with 3 when the base image cannot be pulled and mmdebstrap, which makes it, is not installed.
@@ -80,6 +90,18 @@ parse_arguments() {
             entry=$2
             shift
             ;;
+        --settings)
+            [[ ${2:-} ]] || fail "--settings needs a file"
+            # shellcheck disable=SC2034 # of extras.sh
+            settings=$2
+            shift
+            ;;
+        --tag)
+            [[ ${2:-} ]] || fail "--tag needs a name"
+            tag=$2
+            shift
+            ;;
+        --try-extras) try=yes ;;
         -h | --help)
             usage
             exit 0
@@ -102,6 +124,11 @@ parse_arguments() {
 # A runner, or a layer of one.
 take_name() {
     local file
+    if [[ $try == yes ]]; then
+        [[ $(extras_of workbench) == *"$1"* ]] || fail "there is no extra '$1'; there are: $(extras_of workbench | tr '\n' ' ')"
+        tried+=("$1")
+        return
+    fi
     if [[ -f $folders/$1/Dockerfile ]]; then
         runners+=("$1")
         return
@@ -196,39 +223,6 @@ ensure_base() {
     done_step
 }
 
-ensure_entry() {
-    local source stale=no
-    if [[ $entry ]]; then
-        [[ -x $entry ]] || fail "there is no entry program $entry: build it with make, or leave out --entry"
-        return
-    fi
-    entry=$here/common/entry
-    for source in "$here"/common/*.[ch]; do
-        [[ $source -nt $entry ]] && stale=yes
-    done
-    [[ $stale == yes ]] || return 0
-    step "entry program"
-    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -static -s -I"$here/.." -o "$entry.new" "$here"/common/*.c >>"$log" 2>&1 ||
-        fail_logged "the entry program does not compile: install gcc and libc6-dev"
-    mv "$entry.new" "$entry"
-    done_step
-}
-
-# A shared object of the images, from the sources beside it.
-ensure_shared() {
-    local name source stale=no
-    name=$(basename "$1")
-    for source in "${1%/*}"/*.[ch]; do
-        [[ $source -nt $1 ]] && stale=yes
-    done
-    [[ $stale == yes ]] || return 0
-    step "$name"
-    "${CC:-cc}" -std=gnu17 -O2 -Wall -Wextra -fPIC -shared -s -Wl,-soname,"$name" -o "$1.new" "${1%/*}"/*.c >>"$log" 2>&1 ||
-        fail_logged "$name does not compile: install gcc and libc6-dev"
-    mv "$1.new" "$1"
-    done_step
-}
-
 # What an image is made of, as one number.
 fingerprint() {
     {
@@ -306,7 +300,7 @@ build_packages() {
 # prove RUNNER LANGUAGE: runs the image's own proof in the shape that runs have in production.
 prove() {
     local name=$1 language=$2 status=0 folder=/usr/local/lib/sandbox
-    [[ ! -d $folders/$name/$language ]] || folder+=/$language
+    [[ ! -d $folders/$name/$language && ! -f $folders/$name/extras/$language ]] || folder+=/$language
     step "$language: prove"
     timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only "${account[@]}" \
         --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
@@ -346,9 +340,9 @@ labels_of() {
     printf 'LABEL sandbox.version%s="%s" sandbox.libraries%s="%s"\n' "$2" "$version" "$2" "${libraries% }"
 }
 
-# prove_and_stamp RUNNER BUILD
+# prove_and_stamp RUNNER BUILD [TAG]
 prove_and_stamp() {
-    local name=$1 build=$2 languages language suffix=
+    local name=$1 build=$2 image=${3:-$(image_of "$1")} languages language suffix=
     languages=$(label_of "$(unproved "$name")" sandbox.language)
     rm -rf "$work/stamp"
     mkdir "$work/stamp"
@@ -359,11 +353,11 @@ prove_and_stamp() {
         [[ $languages != *' '* ]] || suffix=.$language
         labels_of "$language" "$suffix" >>"$work/stamp/Dockerfile"
     done
-    "${engine[@]}" build -t "sandcgi-runner-$name:latest" "$work/stamp" >>"$log" 2>&1 </dev/null ||
+    "${engine[@]}" build -t "$image" "$work/stamp" >>"$log" 2>&1 </dev/null ||
         fail_logged "the image for $name cannot be stamped"
     "${engine[@]}" rmi "$(unproved "$name")" >>"$log" 2>&1 || true
     drop_replaced
-    copy_for_account "$name"
+    [[ ${3:-} ]] || copy_for_account "$name"
 }
 
 # Podman without root copies an image for the ids of its account at the first container: better now than in the first run.
@@ -394,7 +388,11 @@ build_in_layers() {
         before=$layer
         if [[ $layer == "${layers[-1]}" ]]; then
             build_unproved "$name" "$layer"
-            prove_and_stamp "$name" "$build"
+            if has_extras "$name" && { [[ $tag ]] || has_more "$name" "$layer"; }; then
+                prove_and_stamp "$name" "$build" "$(plain_tag "$name")"
+            else
+                prove_and_stamp "$name" "$build"
+            fi
         elif [[ $(label_of "sandcgi-runner-$name:latest" sandbox.build) != "$build-$layer" ]] && ! has_more "$name" "$layer"; then
             build_unproved "$name" "$layer"
             prove_and_stamp "$name" "$build-$layer"
@@ -416,9 +414,10 @@ forget_layers() {
 # is_built RUNNER BUILD: as far as is asked for, or farther.
 is_built() {
     local name=$1 build=$2 label layer
-    label=$(label_of "sandcgi-runner-$name:latest" sandbox.build)
-    [[ $label != "$build" ]] || return 0
+    label=$(label_of "$(image_of "$name")" sandbox.build)
+    [[ $label != "$(label_with_extras "$name" "$build")" ]] || return 0
     [[ $until ]] || return 1
+    [[ ${label%%+*} != "$build" ]] || return 0
     for layer in $(layers_of "$name" | sed -n "/^$until\$/,\$p"); do
         [[ $label != "$build-$layer" ]] || return 0
     done
@@ -432,6 +431,21 @@ build_runner() {
         printf '  %-44s up to date\n' "$name"
         return
     fi
+    if [[ $force == yes || $until ]] || ! has_plain "$name" "$build"; then
+        build_plain "$name" "$build"
+    elif ! has_extras "$name"; then
+        drop_extras "$name"
+    fi
+    if has_extras "$name"; then
+        add_extras "$name" "$build"
+    else
+        "${engine[@]}" rmi "$(plain_tag "$name")" >/dev/null 2>&1 || true
+    fi
+}
+
+# The image without extras.
+build_plain() {
+    local name=$1 build=$2
     ensure_base
     prepare_context "$name"
     if [[ $(layers_of "$name") ]]; then
@@ -443,8 +457,13 @@ build_runner() {
 }
 
 main() {
-    local name steps=1
+    local name part steps=1
+    for part in compile extras; do
+        # shellcheck source=/dev/null
+        source "$here/$part.sh"
+    done
     parse_arguments "$@"
+    read_extras
     [[ $only_fingerprint == no ]] || steps=2
     work=$(mktemp -d)
     log=$work/log
@@ -457,12 +476,16 @@ main() {
     } >&"$steps"
     if [[ $only_fingerprint == yes ]]; then
         for name in "${runners[@]}"; do
-            printf '%s %s\n' "$name" "$(fingerprint "$name")"
+            printf '%s %s\n' "$name" "$(label_with_extras "$name" "$(fingerprint "$name")")"
         done
         return
     fi
     find_engine
     collect_build_args
+    if [[ $try == yes ]]; then
+        try_extras workbench
+        return
+    fi
     trap 'forget_layers; rm -rf "$work"' EXIT
     for name in "${runners[@]}"; do
         build_runner "$name"

@@ -37,7 +37,23 @@ $(shared_objects):
 # Installed: the folders of the runners to share; the builder to libexec, beside what of the images needs a compiler.
 nobase_dist_pkgdata_DATA += \
 	runners/workbench/Dockerfile \
+	runners/workbench/Dockerfile.extras \
 	runners/workbench/bash/libraries \
+	runners/workbench/extras/browser \
+	runners/workbench/extras/documents \
+	runners/workbench/extras/fortran \
+	runners/workbench/extras/go \
+	runners/workbench/extras/java \
+	runners/workbench/extras/lua \
+	runners/workbench/extras/media \
+	runners/workbench/extras/ocr \
+	runners/workbench/extras/octave \
+	runners/workbench/extras/perl \
+	runners/workbench/extras/php \
+	runners/workbench/extras/r \
+	runners/workbench/extras/ruby \
+	runners/workbench/extras/rust \
+	runners/workbench/extras/vision \
 	runners/workbench/languages/bash \
 	runners/workbench/languages/python \
 	runners/workbench/languages/typescript \
@@ -61,9 +77,11 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/typescript/session.mjs \
 	runners/workbench/typescript/warm.mjs
 nobase_dist_pkgdata_SCRIPTS += \
+	runners/workbench/add-extras \
 	runners/workbench/bash/prove \
 	runners/workbench/python/check.py \
 	runners/workbench/prepare \
+	runners/workbench/prove-extra \
 	runners/workbench/python/install \
 	runners/workbench/python/pip.py \
 	runners/workbench/python/prepare \
@@ -74,7 +92,7 @@ nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/typescript/npx \
 	runners/workbench/typescript/prepare \
 	runners/workbench/typescript/prove
-nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
+nobase_dist_pkglibexec_SCRIPTS += runners/build.sh runners/compile.sh runners/extras.sh
 INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
 EXTRA_DIST += runners/README.md runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c

@@ -232,7 +232,7 @@ have_installable()
 build_images()
 {
     # shellcheck disable=SC2094 # both append
-    "$project/runners/build.sh" "$@" 2>>"$log_file" | tee -a "$log_file"
+    RUNNER_EXTRAS=$(setting RUNNER_EXTRAS '') "$project/runners/build.sh" "$@" 2>>"$log_file" | tee -a "$log_file"
 }
 
 # The same in a process group of its own, so that a signal to start.sh need not wait for a build, and ends it.

@@ -273,6 +273,11 @@ engine_images() {
     "$ENGINE_TOP/runners/build.sh"
 }
 
+# An image with some extras, for e2e/test_extras.py; its name is on no server's list but that test's.
+engine_extras() {
+    RUNNER_EXTRAS="media php r" "$ENGINE_TOP/runners/build.sh" --tag sandcgi-test-extras:latest workbench
+}
+
 # engine_with COMMAND…: with our engine, which has the base image of the one of DOCKER_HOST, and ends with the command.
 engine_with() {
     local theirs=$DOCKER_HOST

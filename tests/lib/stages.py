@@ -38,7 +38,7 @@ STAGES = (
     Stage("packages", shell("(($#)) || set -- build server browser rest", 'packages_ensure "$@"'), core=["build", "server", "browser"], tests=False),
     Stage("build", shell("build_program"), needs=("packages",), cores=2, core=[], tests=False),
     Stage("plain", shell("build_plain"), needs=("packages",), core=[], exports=True, tests=False),
-    Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images"), needs=("packages",), core=[], exports=True, tests=False),
+    Stage("images", shell("engine_ready", f'"{PYTHON}" "{TOP}/tests/lib/leftovers.py"', "engine_images", "(($#)) || engine_extras"), needs=("packages",), core=["core"], exports=True, tests=False),
     Stage("npm", shell("npm_ready", "node_exports"), needs=("packages",), cores=0.3, core=[], exports=True, tests=False),
     Stage("e2e", python("tests/e2e/run.py", "--which", "beside", "--jobs", "3"), needs=("build", "plain", "images"), cores=2, core=["--core"], words="--only"),
     Stage("compose", ["env", "SANDCGI_TEST_ENGINE_NAME=compose", os.path.join(TOP, "tests/lib/engine.sh"), "with", *python("tests/e2e/run.py", "--which", "own-engine")],

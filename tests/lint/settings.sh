@@ -18,7 +18,7 @@ settings_of() {
 defaults() {
     # shellcheck disable=SC2016 # backquotes of Markdown
     "$program" settings | sed -nE 's/^\| `([A-Z_]+)` \| (`([^`]*)`|\([a-z ]+\)) \|.*/\1=\3/p'
-    grep -rhoE '\$\(setting NGINX_[A-Z_]+ [^)]*' nginx/setup | sed -E "s/.*setting ([A-Z_]+) ('(.*)'|\"\\$.*|(.*))/\1=\3\4/"
+    grep -rhoE '\$\(setting (NGINX|RUNNER)_[A-Z_]+ [^)]*' nginx/setup | sed -E "s/.*setting ([A-Z_]+) ('(.*)'|\"\\$.*|(.*))/\1=\3\4/"
 }
 
 found=$(

@@ -402,6 +402,19 @@ images()
     echo made
 }
 
+# wanted_extras: what the builder gets of RUNNER_EXTRAS.
+wanted_extras()
+{
+    make_places
+    project=$work/project
+    mkdir -p "$project/runners"
+    # shellcheck disable=SC2016 # the builder expands it
+    printf '#!/bin/sh\necho "extras: $RUNNER_EXTRAS"\n' >"$project/runners/build.sh"
+    chmod 755 "$project/runners/build.sh"
+    build_images bash
+    rm -rf "$project"
+}
+
 # build STATUS: the build beside something else, which ends so.
 build()
 {
@@ -469,6 +482,10 @@ test_images()
     equal "images are made" "$(within images 0 | xargs)" made
     equal "mmdebstrap is installed where the builder needs it, without a word of failure" "$(within images 3 0 | xargs)" "installed mmdebstrap made"
     matches "another failure is one line with its reason" "$(within images 1 | xargs)" "^start.sh: the runner images could not be made: no base; see "
+    equal "without RUNNER_EXTRAS there are none" "$(within wanted_extras)" "extras: "
+    echo 'RUNNER_EXTRAS="r media"' >"$work/env"
+    equal "RUNNER_EXTRAS in .env reaches the builder" "$(within wanted_extras)" "extras: r media"
+    rm -f "$work/env"
     equal "the program is built beside" "$(within build 0 | xargs)" "meanwhile built on"
     equal "a failed build ends it" "$(within build 1 | xargs)" "meanwhile built"
     rm -rf "$work/state"

@@ -51,6 +51,7 @@ MODULES = (
     "long_runs",
     "pictures",
     "frontends",
+    "extras",
     "tunnel",
     "monitoring",
     "other_servers",

@@ -21,7 +21,7 @@ def _():
                             ("python", ("av", "mutagen", "pandas"))):
         check(runners[language]["version"][0].isdigit(), runners[language])
         equal([name for name in names if name not in str(runners[language]["libraries"])], [], language)
-    tools = {one["name"]: one for one in client().request("tools/list")["result"]["tools"]}
+    tools = {one["name"]: one for one in client().result("tools/list")["tools"]}
     equal(sorted(tools["run_code"]["inputSchema"]["properties"]["language"]["enum"]), LANGUAGES)
 
 

@@ -189,10 +189,10 @@ bool code_is_plain(const char *script, const char *modules);
 /*
  * Without one (no -w, or it died) programs are started cold. With -t what is started is a template,
  * which never gets a program: it forks an interpreter that waits, ahead of its program. The first
- * language has one from the beginning, another one behind its first run. One interpreter waits at a
- * time, in the language of the last run. Libraries are loaded by a template of their own, which the
- * first one forks: a program that needs none does not pay for copies of their memory. Between us
- * and each of them go packets that start with a letter.
+ * language has one from the beginning, another one behind the first's libraries or its own first
+ * run. One interpreter waits at a time, in the language of the last run. Libraries are loaded by a
+ * template of their own, which the first one forks: a program that needs none does not pay for
+ * copies of their memory. Between us and each of them go packets that start with a letter.
  *
  * To us:   U PID (it is up; the pid where it was forked), S NAME (this import begins; none: no
  *          more of them for now), D (all imports are done), L (what L names has been imported), Y

@@ -38,6 +38,8 @@ static struct {
     bool named;                 /* 'P' has come */
     bool loaded;                /* all names are there, and have settled */
     bool up;                    /* the interpreter waits */
+    bool claimed;               /* a run has come */
+    bool further;               /* the interpreter is to bring up a further language's template */
     int told;                   /* tiers: 1 it is up, 2 with libraries */
     char step[64];              /* the import under way; "" = none */
 } self = {.hook_fd = -1};
@@ -198,6 +200,7 @@ void warm_start(const struct languages *languages)
 
 bool warm_again(void)
 {
+    self.claimed = false;
     drop_child(false);
     if ((self.input.fd == 0 && !input_open(&self.input)) || !wait_in_language())
         return false;
@@ -253,6 +256,36 @@ bool warm_tier_due(bool make)
     return true;
 }
 
+/* That of the language that is left is not to be there. */
+static void change_language(const struct options *o)
+{
+    if (o != self.options && self.options->place)
+        unlink(self.options->script);
+    self.options = o;
+}
+
+/* Behind the libraries, while no run comes, templates of further languages start, one after the
+ * other: each makes an interpreter, by which it is known to be up. Then one of the first language
+ * waits again. */
+static void start_further(void)
+{
+    const struct options *first = self.languages->items, *next = first + self.languages->n;
+
+    if (!self.loaded || self.claimed)
+        return;
+    while (--next > first)
+        if (next->template && !self.templates[template_of(next)].child.pid && !files_forbid(next))
+            break;
+    if (next == first && !self.further)
+        return;
+    self.further = next > first;
+    change_language(next);
+    if (self.further)
+        wait_in_language();
+    else
+        fork_child(TEMPLATE_LOADED, self.input.fd);
+}
+
 static void note_packet(const char *text)
 {
     if (text[0] == 'S' || text[0] == 'D')
@@ -273,6 +306,7 @@ static void note_up(const char *pid)
     self.up = *shut = true;
     if (self.child.pid == 0)
         self.child.pid = (pid_t)digits(pid);
+    start_further();
 }
 
 /* The templates outlive what a program does now, and the proof is told how they are. */
@@ -490,8 +524,8 @@ pid_t warm_pid(void)
 
 void warm_claim(const struct options *o)
 {
-    if (o != self.options && self.options->place)
-        unlink(self.options->script);
-    self.options = o;
+    change_language(o);
+    self.claimed = true;
+    self.further = false;
     note_templates();
 }

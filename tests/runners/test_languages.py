@@ -161,6 +161,25 @@ class Languages(following.Case):
             self.assertEqual((language, bytes(end.out).decode()), (language, loaded + "\n"))
             self.assertIsNone(container.next("preloaded"))
 
+    def test_behind_the_libraries_templates_of_further_languages_start(self):
+        container = self.open_all()
+        container.send(sbx.preload("a0"))
+        tiers = [sbx.tier_of(container.frames.get(timeout=60)[2]) for _ in range(2)]  # with the memory of the further one, too
+        self.assertEqual(tiers, ["preloaded", "preloaded"])
+        for language, started, loaded in (("two", "warm", ""), ("shell", "new", ""), ("one", "warm", "loaded"), ("two", "warm", "")):
+            end = container.run(code=": <<END\nimport a\nEND\necho $LOADED", language=language, load="a0")
+            self.assertEqual((language, end.started, bytes(end.out).decode()), (language, started, loaded + "\n"))
+            self.assertIsNone(container.next("preloaded"))
+
+    def test_a_run_does_not_wait_for_a_further_template_that_comes_up_behind_the_libraries(self):
+        slow = ["-w", "-t", "-p", "-x", "HOOK_WORD=late", "-e", "HOOK_TEMPLATE", *waiting("two")[-4:]]
+        container = self.open(languages={**LANGUAGES, "two": slow}, env=["HOOK_TEMPLATE=1"])
+        container.send(sbx.preload("a0"))
+        self.assertEqual(sbx.tier_of(container.frames.get(timeout=60)[2]), "preloaded")
+        end = container.run(code=": <<END\nimport a\nEND\necho $WAY $LOADED; ls -A /tmp", language="one", load="a0")
+        self.assertEqual(bytes(end.out).decode(), "warm loaded\none\n")
+        self.assertIsNone(container.next("preloaded"))
+
     def test_libraries_go_on_to_be_loaded_behind_a_run_of_another_language(self):
         container = self.open_all()
         container.send(sbx.preload("a0.1 b0.5"))

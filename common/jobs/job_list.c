@@ -209,7 +209,7 @@ static int file_names(const struct job_world *world, const char *tenant, const c
     AUTO_SNAPSHOT struct snapshot files = {0};
 
     if (sandbox_find(world->root, tenant, conversation, &sb, e) < 0 ||
-        snapshot_take(&sb, &files, e) < 0)
+        (snapshot_is_hidden(out->prefix) ? snapshot_take_all : snapshot_take)(&sb, &files, e) < 0)
         return -1;
     for (size_t i = 0; i < files.n; i++)
         if (can_be_opened(files.items[i].name))

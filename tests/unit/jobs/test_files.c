@@ -146,7 +146,7 @@ static void a_folder_is_told_row_by_row_with_places_in_between(void **state)
     }
 }
 
-static void a_pattern_that_begins_with_a_dot_finds_what_does(void **state)
+static void a_pattern_or_prefix_that_begins_with_a_dot_finds_what_does(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -165,6 +165,9 @@ static void a_pattern_that_begins_with_a_dot_finds_what_does(void **state)
         json_auto_t *page = ask(f, "list_folder", cases[i].more);
         assert_int_equal(json_array_size(json_object_get(page, "files")), cases[i].n);
     }
+    json_auto_t *all = names(f, "t", "one", "", 9), *dotted = names(f, "t", "one", ".", 9);
+    assert_string_equal(json_string_value(json_array_get(all, 0)), "a");
+    assert_string_equal(json_string_value(json_array_get(dotted, 0)), ".env");
 }
 
 static void listings_deletions_and_moves_check_what_they_are_given(void **state)
@@ -422,7 +425,7 @@ static void a_long_job_ends_when_its_caller_has_gone(void **state)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 static const struct CMUnitTest tests[] = {
     CASE(a_folder_is_told_row_by_row_with_places_in_between),
-    CASE(a_pattern_that_begins_with_a_dot_finds_what_does),
+    CASE(a_pattern_or_prefix_that_begins_with_a_dot_finds_what_does),
     CASE(listings_deletions_and_moves_check_what_they_are_given),
     CASE(a_file_is_moved_and_deleted),
     CASE(every_page_size_tells_the_same_files),

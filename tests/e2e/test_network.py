@@ -89,7 +89,7 @@ def _check_localhost(client, network):
     equal(client.run(ADDRESSES, network=network)["stdout"], "127.0.0.1 ::1\n")
     sandbox = _sandbox(client, network=network)
     client.structured("write_file", {"conversationId": client.conversation, "filename": "server.ts", "text": LISTENING["typescript"]})
-    equal(_exec(client, sandbox, "bun run server.ts && ip=$(getent ahostsv4 localhost | head -1) && echo ${ip%% *}"), "hello\n127.0.0.1")
+    equal(_exec(client, sandbox, "bun run server.ts; python3 -c 'import socket; print(socket.gethostbyname(\"localhost\"))'"), "hello\n127.0.0.1")
     _close(client, sandbox)
 
 

@@ -299,9 +299,9 @@ def _():
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "image": "debian:no-such-tag"}), "missing")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation, "language": "cobol"}), "language")
     sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "image": "debian:trixie-slim"})["sandboxId"]
-    uid, *words = _out(client, sandbox, "id -u; . /etc/os-release; echo $ID $HOME $XDG_CACHE_HOME").split()
+    uid, *words = _out(client, sandbox, "id -u; . /etc/os-release; echo $ID $HOME $XDG_CACHE_HOME; getent hosts localhost | cut -d ' ' -f 1").split()
     check(sites.is_sandbox_user(uid), uid)
-    equal(words, ["debian", "/data", "/tmp/.cache"])
+    equal(words, ["debian", "/data", "/tmp/.cache", "::1"])
     config = engine.api("GET", f"/containers/{_container(site, sandbox)}/json")["HostConfig"]
     equal((config["ReadonlyRootfs"], config["NetworkMode"], config["CapDrop"], config["Privileged"]), (True, "none", ["ALL"], False))
     check(config["Memory"] and config["PidsLimit"], config)

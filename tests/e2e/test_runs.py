@@ -400,3 +400,12 @@ def _():
         check(problem is True, f"{problem!r}")
     equal(sites.client().run("echo meanwhile", "bash")["stdout"], "meanwhile\n")
     equal(runs.cancel(client, run_id)["status"], "cancelled")
+
+
+@test("while the machine has no free memory for a second program, runs follow one another, and each ends well")
+def _():
+    site = sites.with_settings(SANDBOX_MEMORY_RESERVE="1024g")  # of more than there is
+    clients = [sites.new_conversation(site.client()) for _ in range(4)]
+    spans = warm.together([lambda one=one: one.run("date +%s.%N; sleep 0.5; date +%s.%N", "bash")["stdout"].split() for one in clients])
+    times = sorted((float(start), float(end)) for start, end in spans)
+    check(all(before[1] <= after[0] for before, after in zip(times, times[1:])), times)

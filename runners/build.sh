@@ -303,7 +303,7 @@ prove() {
     [[ ! -d $folders/$name/$language && ! -f $folders/$name/extras/$language ]] || folder+=/$language
     step "$language: prove"
     timeout "$prove_s" "${engine[@]}" run --rm --network none --read-only "${account[@]}" \
-        --tmpfs /tmp:rw,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
+        --tmpfs /tmp:rw,exec,nosuid,nodev,size=64m,mode=1777 --cap-drop ALL --security-opt no-new-privileges \
         --memory 1g --memory-swap 1g --pids-limit 128 --log-driver none \
         --entrypoint "$folder/prove" "$(unproved "$name")" >"$work/proof" 2>"$work/unproved" </dev/null || status=$?
     cat "$work/proof" "$work/unproved" >>"$log"

@@ -92,7 +92,8 @@ nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/typescript/npx \
 	runners/workbench/typescript/prepare \
 	runners/workbench/typescript/prove
-nobase_dist_pkglibexec_SCRIPTS += runners/build.sh runners/compile.sh runners/extras.sh
+nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
+nobase_dist_parts_DATA += runners/compile.sh runners/extras.sh
 INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
 EXTRA_DIST += runners/README.md runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c

@@ -67,7 +67,7 @@ def processes():
     while True:
         found = others()
         names = [said for said, _ in found]
-        if time.monotonic() > end or len(names) == len(set(names)) and not any(said == own or state in "ZX" for said, state in found):
+        if time.monotonic() > end or len(names) == len(set(names)) and not any(was_ahead(said) or state in "ZX" for said, state in found):
             return sorted(said.replace(b"\0", b" ").decode(errors="replace") + state.replace("R", "S") for said, state in found)
         time.sleep(0.05)
 
@@ -79,10 +79,14 @@ def others():
             state = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0]
         except OSError:
             continue
-        if pid == "1" or int(pid) == os.getpid() or int(pid) == os.getppid() or said == own and is_template(pid):
+        if pid == "1" or int(pid) == os.getpid() or int(pid) == os.getppid() or was_ahead(said) and is_template(pid):
             continue
         found.append((said, state))
     return found
+
+def was_ahead(said):
+    """May it be an interpreter that was started before its program?"""
+    return said == own or said.startswith(b"bun\0--preload=")
 
 def is_template(pid):
     try:

@@ -75,6 +75,7 @@ static void who_is_far_behind_is_told_how_much_it_missed(void **state)
     WORLD(w);
     AUTO_BUF struct buf text = BUF_INIT(64 * 1024 * 1024);
     json_int_t skipped = 0;
+    w.tells_leaks = true;
     int client = world_cold(&w, "flood 4096\nout the end", json_pack("{s:b}", "live", 1));
     json_auto_t *result = follow(client, "stdout", &text, &skipped);
 

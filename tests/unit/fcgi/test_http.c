@@ -2,9 +2,12 @@
 #include "config.h"
 
 #include "common/base/mem.h"
+#include "common/base/metrics.h"
+#include "common/base/sock.h"
 #include "common/mcp/session/stream.h"
 #include "fcgi/http/http_answer.h"
 #include "fcgi/http/http_request.h"
+#include "fcgi/oauth/judge_serve.h"
 #include "tests/unit/unit.h"
 
 #define PAGE "https://page.test"
@@ -329,8 +332,49 @@ static void a_long_silence_begins_a_stream(void **state)
     http_stream_finish(&s);
 }
 
+static void requests_are_counted_by_how_they_ended(void **state)
+{
+    static const struct {
+        int status;
+        const char *error;
+    } rows[] = {{200, NULL}, {400, NULL}, {421, NULL}, {499, NULL},
+                {500, NULL}, {503, NULL}, {200, "io"}, {200, "busy"}};
+    static const char *const counts[] = {"outcome=\"ok\"} 1\n", "outcome=\"sent_on\"} 1\n",
+                                         "outcome=\"refused\"} 3\n", "outcome=\"failed\"} 3\n"};
+    struct world *w = *state;
+    const struct http_request r = {.source = &w->source};
+    AUTO_BUF struct buf text = BUF_INIT(1 << 20);
+
+    metrics_open(-1);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct http_answer a = {
+            .status = rows[i].status, .error = rows[i].error, .what = "ping", .detail = ""};
+        http_request_log(&r, &a, false, 1);
+    }
+    metrics_write(&text);
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+        assert_contains(buf_str(&text), counts[i]);
+}
+
+static void without_an_answer_about_a_token_there_is_no_verdict(void **state)
+{
+    char folder[PATH_MAX], text[JUDGE_ROW_MAX];
+    struct err e = ERR_INIT;
+    bool good;
+
+    (void)state;
+    unit_make_folder(folder);
+    AUTO_FREE char *path = mem_printf("%s/judge.sock", folder);
+    AUTO_FD int silent = sock_listen(path, NULL, &e);
+    assert_true(silent >= 0);
+    assert_fails(judge_ask(-1, path, 1, "Bearer x", &good, text, sizeof text, &e), ERR_TIMEOUT, e);
+    unit_remove_tree(folder);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_long_silence_begins_a_stream, setup, teardown),
+    cmocka_unit_test_setup_teardown(requests_are_counted_by_how_they_ended, setup, teardown),
+    cmocka_unit_test(without_an_answer_about_a_token_there_is_no_verdict),
     cmocka_unit_test_setup_teardown(hosts_are_ours_by_name, setup, teardown),
     cmocka_unit_test_setup_teardown(any_host_may_be_allowed, setup, teardown),
     cmocka_unit_test_setup_teardown(pages_are_ours_or_allowed, setup, teardown),

@@ -34,7 +34,7 @@ static int local_allowed(const struct mcp_tool_call *c, struct local_dirs *out,
 
     if (app->local_dirs && local_dirs_add(out, app->local_dirs, e) < 0)
         return err_wrap(e, "SANDCGI_LOCAL_DIRS");
-    if (c->elicitation && mcp_elicitation_possible(c->elicitation, ROOTS_METHOD)) {
+    if (mcp_elicitation_possible(c->elicitation, ROOTS_METHOD)) {
         const json_t *answer = mcp_elicitation_response(c->elicitation, ROOTS_KEY);
         if (!answer) {
             mcp_need_add(need, ROOTS_KEY, ROOTS_METHOD, json_object());

@@ -23,6 +23,9 @@
 #define INITIALIZE                                                                                 \
     "{\"jsonrpc\":\"2.0\",\"id\":\"init\",\"method\":\"initialize\",\"params\":{"                  \
     "\"protocolVersion\":\"2025-03-26\",\"capabilities\":{\"roots\":{}}}}\n"
+#define INITIALIZE_WITHOUT_ROOTS                                                                   \
+    "{\"jsonrpc\":\"2.0\",\"id\":\"init\",\"method\":\"initialize\",\"params\":{"                  \
+    "\"protocolVersion\":\"2025-03-26\",\"capabilities\":{}}}\n"
 #define CALL_OF(id, arguments)                                                                     \
     "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{"                    \
     "\"name\":\"list_runs\",\"arguments\":{" arguments "}}}"
@@ -71,7 +74,7 @@ static int setup(void **state)
             _exit(99);
         close(in[0]);
         close(out[1]);
-        _exit(stdio_serve(&w->app, -1, &e) < 0);
+        exit(stdio_serve(&w->app, -1, &e) < 0); /* where a sanitizer tells leaks */
     }
     close(in[0]);
     close(out[1]);
@@ -431,6 +434,18 @@ static void a_response_reaches_the_call_that_asked(void **state)
     assert_null(hear(w));
 }
 
+static void a_client_without_roots_is_not_asked_for_them(void **state)
+{
+    struct world *w = *state;
+
+    say(w, INITIALIZE_WITHOUT_ROOTS);
+    assert_answer(w, "\"init\"", "2025-03-26");
+    say(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+           "\"name\":\"copy_file\",\"arguments\":{\"conversationId\":\"c\","
+           "\"local_src_file\":\"/a\"}}}\n");
+    assert_answer(w, "1", "no directory of this machine may be used");
+}
+
 /* ---- lines ---- */
 
 static void lines_are_found_however_they_come_and_long_ones_are_left_out(void **state)
@@ -476,6 +491,7 @@ static const struct CMUnitTest tests[] = {
     served(calls_end_with_their_server),
     served(calls_outlive_the_input_but_not_the_output),
     served(a_response_reaches_the_call_that_asked),
+    served(a_client_without_roots_is_not_asked_for_them),
     cmocka_unit_test(lines_are_found_however_they_come_and_long_ones_are_left_out),
 };
 UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

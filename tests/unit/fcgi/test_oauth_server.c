@@ -19,6 +19,7 @@
 #include "tests/unit/unit.h"
 
 #include <openssl/err.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define NOW      1800000000
@@ -561,6 +562,28 @@ static void a_damaged_state_is_an_error_and_stays(void **state)
     unit_remove_tree(path);
 }
 
+static void what_cannot_be_written_whole_leaves_the_state_as_it_is(void **state)
+{
+    char path[PATH_MAX];
+    AUTO_FD int folder = make_folder(path);
+    AUTO_BUF struct buf text = BUF_INIT(100);
+    struct rlimit before;
+    struct err e;
+
+    (void)state;
+    assert_works(store_write(folder, STORE_STATE, "old", 3, &e), e);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){4, before.rlim_max});
+    int rc = store_write(folder, STORE_STATE, "longer", 6, &e);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(rc, -1);
+    assert_contains(e.text, STORE_STATE);
+    assert_works(store_read(folder, STORE_STATE, &text, &e), e);
+    assert_string_equal(buf_str(&text), "old");
+    unit_remove_tree(path);
+}
+
 static void one_document_is_fetched_at_a_time(void **state)
 {
     char path[PATH_MAX];
@@ -752,6 +775,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(revoked_grants_are_listed_until_their_tokens_have_expired),
     cmocka_unit_test(an_administrator_lists_and_revokes),
     cmocka_unit_test(a_damaged_state_is_an_error_and_stays),
+    cmocka_unit_test(what_cannot_be_written_whole_leaves_the_state_as_it_is),
     cmocka_unit_test(one_document_is_fetched_at_a_time),
     cmocka_unit_test(the_passphrase_is_kept_as_its_hash),
     cmocka_unit_test(wrong_passphrases_make_wait),

@@ -520,7 +520,8 @@ static void keys_say_what_they_are_for(void **state)
     buf_add_str(&two, ",");
     signer_jwk(w.keys[JWT_ES256], JWT_ES256, "b", ",\"alg\":\"ES256\"", &two);
     buf_add_str(&two, "]}");
-    assert_works(jwks_parse(two.data, two.len, &keys, &e), e);
+    for (int i = 0; i < 2; i++) /* a later set takes the place of an earlier one */
+        assert_works(jwks_parse(two.data, two.len, &keys, &e), e);
     assert_int_equal(keys.n, 2);
     assert_null(jwks_find(&keys, NULL, JWT_ES256)); /* which of the two is not said */
     assert_string_equal(jwks_find(&keys, "b", JWT_ES256)->kid, "b");

@@ -74,12 +74,17 @@ static void trouble_and_nothing_are_told_too(void **state)
         "{\"version\":\"1.2\",\"uptimeS\":7300,\"keptResults\":4,\"limits\":{\"hold\":false,"
         "\"lastError\":\"no memory\"},\"disk\":{\"freeBytes\":2097152,\"sizeBytes\":4194304,"
         "\"usedBytes\":1048576,\"limitBytes\":3145728,\"conversations\":7},"
+        "\"store\":{\"waiting\":2,\"lagSeconds\":9},"
         "\"lastErrors\":[\"warn a\",\"error b\"]}",
         &out);
     assert_contains(text, "server   version 1.2, up for 2 h\n");
     assert_contains(text, "limits   no memory\n");
-    assert_contains(text, "disk     2 of 4 MB free, 1 of 3 MB taken by 7 conversations, 4 kept "
-                          "results\nlog      warn a\n         error b\n");
+    assert_contains(
+        text, "disk     2 of 4 MB free, 1 of 3 MB taken by 7 conversations, 4 kept "
+              "results\nstore    2 conversations are to be copied, the first for 9 s\nlog     "
+              " warn a\n         error b\n");
+    buf_reset(&out);
+    assert_contains(format("{\"store\":{\"waiting\":0}}", &out), "store    has all files\n");
 }
 
 static const struct CMUnitTest tests[] = {

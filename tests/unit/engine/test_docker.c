@@ -292,6 +292,8 @@ static void a_failure_half_way_leaves_nothing(void **state)
     };
     const struct fake_reply no_attach[] = {
         PING, CREATED, {.match = ATTACH, .status = 500, .body = message}, REMOVED, END};
+    const struct fake_reply no_http[] = {
+        PING, CREATED, {.match = ATTACH, .status = 77, .body = message}, REMOVED, END};
     const struct fake_reply no_id[] = {
         PING,
         {.match = "POST /v1.41/containers/create", .status = 201, .body = "{\"Id\":\"../x\"}"},
@@ -318,6 +320,7 @@ static void a_failure_half_way_leaves_nothing(void **state)
     } cases[] = {
         {no_start, ERR_REFUSED, "driver failed: no space left"},
         {no_attach, ERR_REFUSED, "driver failed: no space left"},
+        {no_http, ERR_PROTOCOL, "not HTTP"},
         {no_id, ERR_PROTOCOL, "id"},
         {no_image, ERR_NOT_FOUND, "the image runner-x:1 is missing"},
         {no_directory, ERR_NOT_FOUND, "the sandbox directory does not exist"},

@@ -4,6 +4,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
+#include "common/engine/docker_self.h"
 #include "common/engine/engine.h"
 #include "tests/fakes/engine_rows.h"
 #include "tests/fakes/engine_run.h"
@@ -219,6 +220,26 @@ static void run_wipe_and(struct waiting *w, const struct fake_later *later)
     assert_int_equal(run(w), 0);
     assert_int_equal(w->engine->ops->next(w->engine, &w->e), 0);
     assert_int_equal(w->engine->ops->next(w->engine, &w->e), -1); /* it is under way */
+}
+
+static void a_wipe_behind_more_input_than_is_kept_is_refused(void **state)
+{
+    static const struct fake_later later[] = {
+        {sizeof PROGRAM - 1, BYTES(STREAM_OUT STREAM_REPORT)},
+        {0},
+    };
+    struct waiting w;
+
+    (void)state;
+    wait_with(&w, (struct fake_reply){.stream = STREAM_PRELOADED,
+                                      .stream_len = sizeof STREAM_PRELOADED - 1,
+                                      .later = later,
+                                      .hold_ms = WAITS_MS});
+    assert_int_equal(look_until(&w, ENGINE_TIER_PRELOADED), 0);
+    assert_int_equal(run(&w), 0);
+    ((struct docker *)w.engine)->container.talk.input.max = 1;
+    assert_fails(w.engine->ops->next(w.engine, &w.e), ERR_LIMIT, w.e);
+    stop(&w);
 }
 
 static void it_is_wiped_and_takes_the_next_program(void **state)
@@ -456,6 +477,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_says_how_far_it_is_and_takes_its_program),
     cmocka_unit_test(one_of_several_languages_may_tell_its_memory_again),
     cmocka_unit_test(a_program_may_come_before_any_word),
+    cmocka_unit_test(a_wipe_behind_more_input_than_is_kept_is_refused),
     cmocka_unit_test(it_is_wiped_and_takes_the_next_program),
     cmocka_unit_test(a_program_is_held_until_it_may_begin),
     cmocka_unit_test(steps_out_of_turn_end_the_run),

@@ -31,6 +31,7 @@ tests_unit_broker_unit_SOURCES = \
 	tests/unit/broker/test_child_io.c \
 	tests/unit/broker/test_housekeeper.c \
 	tests/unit/broker/test_network_probe.c \
+	tests/unit/broker/test_readback.c \
 	tests/unit/broker/test_psandboxes.c \
 	tests/unit/broker/test_server.c \
 	tests/unit/broker/test_warm_pool.c

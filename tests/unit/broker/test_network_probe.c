@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/broker/network_probe.h"
+#include "common/broker/probe.h"
 #include "tests/unit/unit.h"
 
 #include <string.h>
@@ -68,9 +69,33 @@ static void a_test_that_does_not_work_proves_nothing(void **state)
     judge_with("gateway prohibited 172.20.0.1\n", "", "nothing about gateway");
 }
 
+static int refuse(struct engine *engine, const struct engine_command *command, uint32_t *id,
+                  struct err *e)
+{
+    (void)engine;
+    (void)command;
+    (void)id;
+    return err_set(e, ERR_LOST, "the container has ended");
+}
+
+static void a_command_that_the_container_does_not_take_is_no_success(void **state)
+{
+    static const struct engine_ops ops = {.exec = refuse};
+    static const char *const argv[] = {"true"};
+    struct engine engine = {.ops = &ops};
+    struct probe p = {.engine = &engine};
+    AUTO_BUF struct buf out = BUF_INIT(100);
+    struct engine_outcome outcome;
+    struct err e;
+
+    (void)state;
+    assert_fails(probe_run(&p, argv, 1, &out, &outcome, &e), ERR_LOST, e);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(only_a_refusal_of_our_rules_counts),
     cmocka_unit_test(another_container_must_not_answer),
     cmocka_unit_test(a_test_that_does_not_work_proves_nothing),
+    cmocka_unit_test(a_command_that_the_container_does_not_take_is_no_success),
 };
 UNIT_TESTS(tests)

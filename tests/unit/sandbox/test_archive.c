@@ -375,6 +375,47 @@ static void folders_come_too(void **state)
     assert_int_equal(st.st_uid, fixture_uid());
 }
 
+/* As GNU tar packs a file that is one hole of 2 MiB: only the header tells its length. */
+static int make_hole(void)
+{
+    static const struct {
+        size_t at;
+        const char *text;
+    } fields[] = {{0, "a"},
+                  {100, "0000644"},
+                  {124, "00000000000"},
+                  {136, "00000000000"},
+                  {148, "        "},
+                  {156, "S"},
+                  {257, "ustar  "},
+                  {386, "00010000000"},
+                  {398, "00000000000"},
+                  {483, "00010000000"}};
+    char blocks[3 * 512] = {0};
+    unsigned sum = 0;
+    int fd = memfd_create("archive", MFD_CLOEXEC);
+
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        memcpy(blocks + fields[i].at, fields[i].text, strlen(fields[i].text));
+    for (size_t i = 0; i < 512; i++)
+        sum += (unsigned char)blocks[i];
+    snprintf(blocks + 148, 8, "%06o", sum);
+    assert_int_equal(write(fd, blocks, sizeof blocks), sizeof blocks);
+    return fd;
+}
+
+static void a_file_that_is_a_hole_comes_too(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_FD int tar = make_hole();
+    AUTO_UNPACKED struct unpacked u = {0};
+    struct stat st;
+
+    assert_works(take(f, tar, NULL, &u), f->e);
+    assert_int_equal(fstatat(f->sb.fd, "a", &st, AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(st.st_size, 2 * MIB);
+}
+
 static void what_the_conversation_may_still_have(void **state)
 {
     static const struct row big[] = {{.name = "a", .type = AE_IFREG, .zeros = 2 * MIB}};
@@ -670,6 +711,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_reader_that_takes_too_long_is_left),
     TEST(a_file_that_changes_keeps_its_size_in_the_archive),
     TEST(folders_come_too),
+    TEST(a_file_that_is_a_hole_comes_too),
     TEST(what_the_conversation_may_still_have),
     TEST(names_that_leave_the_sandbox),
     TEST(links_and_devices),

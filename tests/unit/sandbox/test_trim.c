@@ -173,24 +173,46 @@ static void too_many_files_go_with_their_folders(void **state)
     assert_int_equal(quota_check(&f->sb, 0, &f->e), 0);
 }
 
-static void folders_that_are_too_deep_to_count_go(void **state)
+/* A descriptor of the innermost of them. */
+static int make_too_deep(const struct fixture *f)
 {
-    struct fixture *f = *state;
-
-    f->root.bounds.bytes = 10 * MIB;
-    struct snapshot before = begin(f);
     int at = dup(f->sb.fd);
+
     for (int i = 0; i < 1200; i++) {
         assert_int_equal(mkdirat(at, "d", 0755), 0);
         int next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         close(at);
         at = next;
     }
-    close(at);
+    return at;
+}
+
+static void folders_that_are_too_deep_to_count_go(void **state)
+{
+    struct fixture *f = *state;
+
+    f->root.bounds.bytes = 10 * MIB;
+    struct snapshot before = begin(f);
+    close(make_too_deep(f));
     before.free.files = 0; /* others give back more than this takes */
     end(f, &before);
     assert_non_null(strstr(f->e.text, "deep"));
     assert_int_equal(quota_check(&f->sb, 0, &f->e), 0);
+}
+
+static void what_is_in_older_folders_that_are_too_deep_is_not_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    AUTO_FD int deep = make_too_deep(f);
+
+    f->root.bounds.bytes = MIB;
+    struct snapshot before = begin(f);
+    append(f, "new", 2 * MIB);
+    AUTO_FD int fd = openat(deep, "newer", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(posix_fallocate(fd, 0, 2 * MIB), 0);
+    end(f, &before);
+    assert_int_equal(size_of(f, "new"), -1);
+    assert_int_equal(faccessat(deep, "newer", F_OK, 0), 0);
 }
 
 static void a_run_that_broke_the_reserve_gives_back_what_it_took(void **state)
@@ -248,6 +270,7 @@ static const struct CMUnitTest tests[] = {
     CASE(a_new_file_of_many_names_goes_with_all_of_them),
     CASE(too_many_files_go_with_their_folders),
     CASE(folders_that_are_too_deep_to_count_go),
+    CASE(what_is_in_older_folders_that_are_too_deep_is_not_looked_at),
     CASE(a_run_that_broke_the_reserve_gives_back_what_it_took),
     CASE(a_small_file_beside_anothers_flood_stays),
     CASE(a_small_file_on_a_disk_that_was_full_before_stays),

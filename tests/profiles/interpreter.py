@@ -83,6 +83,8 @@ def charts(c):
     c.contains(page, "<svg")
     c.check("http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page, "the page needs others")
     c.equal(page.count("</script>"), 1)
+    for wrong in [], [1], {"month": 1}:
+        c.contains(told(c, "generate_line_chart", session_id=SESSION, data=wrong, x_key="month", y_keys=["sales"])["error"], "data must be a list of objects")
     hostile = "x'); import os; os.system('touch /data/pwned') #"
     c.contains(told(c, "generate_line_chart", session_id=SESSION, data=ROWS, x_key=hostile, y_keys=["sales"])["error"], "no row of data")
     c.check("pwned" not in c.text("list_files", session_id=SESSION), "an argument ran")

@@ -318,3 +318,37 @@ int child_fork(struct child *c, int template_fd, char letter, int input_fd)
     close(hook[1]);
     return hook[0];
 }
+
+/* ---- those that are not needed any more ---- */
+
+/* Killed and not reaped yet: interpreters that got no program, a template that loads. */
+static pid_t dropped[8];
+
+void child_drop(struct child *c, bool ended)
+{
+    if (c->out_fd > 0) {
+        close(c->out_fd);
+        close(c->err_fd);
+    }
+    if (c->pid > 0 && !ended) {
+        kill(c->pid, SIGKILL);
+        for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
+            if (dropped[i] == 0) {
+                dropped[i] = c->pid;
+                break;
+            }
+        }
+    }
+    *c = (struct child){0};
+}
+
+bool child_was_dropped(pid_t pid)
+{
+    for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
+        if (dropped[i] == pid) {
+            dropped[i] = 0;
+            return true;
+        }
+    }
+    return false;
+}

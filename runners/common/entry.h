@@ -150,6 +150,10 @@ int child_prestart(struct child *c, const struct options *o, int input_fd);
  * a template ('T'). Returns our end of the child's hook, -1: it cannot be asked. The child's pid is
  * 0; the hook tells it. */
 int child_fork(struct child *c, int template_fd, char letter, int input_fd);
+/* Closes its streams, and kills one that is not known to have ended. */
+void child_drop(struct child *c, bool ended);
+/* Whether the process that has been reaped is one of these: once. */
+bool child_was_dropped(pid_t pid);
 
 /* ---- kill.c: the other processes of the container ---- */
 

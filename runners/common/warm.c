@@ -4,16 +4,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define TIER_MAX 32 /* of a frame W */
-
-/* Killed and not reaped yet: interpreters that got no program, a template that loads. */
-#define GONE_MAX 8
 
 static struct {
     const struct languages *languages;
@@ -23,11 +19,10 @@ static struct {
         int fd;             /* -1: none */
         bool shut; /* it has made an interpreter: no program can reach its memory any more */
     } templates[TEMPLATE_N];
-    struct input input; /* fd 0: none, or the program has it */
-    struct child child; /* pid 0: none, or it has not said U yet */
-    size_t parent;      /* its template; without -t, the one that its language would have */
-    int hook_fd;        /* -1: none */
-    pid_t gone[GONE_MAX];
+    struct input input;         /* fd 0: none, or the program has it */
+    struct child child;         /* pid 0: none, or it has not said U yet */
+    size_t parent;              /* its template; without -t, the one that its language would have */
+    int hook_fd;                /* -1: none */
     uint64_t used_us;           /* its processor time before the program */
     struct offer offer;         /* the program */
     char demand[NAMES_MAX + 1]; /* what a program waits for; "" = nothing */
@@ -62,29 +57,10 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Kills one that its streams lead to, unless it is known to have ended. */
-static void drop(struct child *c, bool ended)
-{
-    if (c->out_fd > 0) {
-        close(c->out_fd);
-        close(c->err_fd);
-    }
-    if (c->pid > 0 && !ended) {
-        kill(c->pid, SIGKILL);
-        for (size_t i = 0; i < GONE_MAX; i++) {
-            if (self.gone[i] == 0) {
-                self.gone[i] = c->pid;
-                break;
-            }
-        }
-    }
-    *c = (struct child){0};
-}
-
 static void drop_child(bool ended)
 {
     close_fd(&self.hook_fd);
-    drop(&self.child, ended);
+    child_drop(&self.child, ended);
     self.up = false;
 }
 
@@ -92,7 +68,7 @@ static void drop_template(size_t which, bool ended)
 {
     kill_spare(which, 0);
     close_fd(&self.templates[which].fd);
-    drop(&self.templates[which].child, ended);
+    child_drop(&self.templates[which].child, ended);
     if (which == TEMPLATE_LOADED) {
         self.loaded = false;
         self.ready[0] = self.step[0] = '\0';
@@ -271,12 +247,10 @@ static void start_further(void)
 {
     const struct options *first = self.languages->items, *next = first + self.languages->n;
 
-    if (!self.loaded || self.claimed)
-        return;
     while (--next > first)
         if (next->template && !self.templates[template_of(next)].child.pid && !files_forbid(next))
             break;
-    if (next == first && !self.further)
+    if (!self.loaded || self.claimed || (next == first && !self.further))
         return;
     self.further = next > first;
     change_language(next);
@@ -508,13 +482,7 @@ bool warm_reaped(pid_t pid)
         drop_child(true);
         return true;
     }
-    for (size_t i = 0; i < GONE_MAX; i++) {
-        if (self.gone[i] == pid) {
-            self.gone[i] = 0;
-            return true;
-        }
-    }
-    return false;
+    return child_was_dropped(pid);
 }
 
 pid_t warm_pid(void)

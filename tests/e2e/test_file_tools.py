@@ -95,7 +95,7 @@ def _():
     code = "import os\nfor w, _, n in os.walk('.'):\n    for f in n: print(ascii(os.path.join(w, f)[2:]))"
     equal(sorted(client.run(code)["stdout"].splitlines()), sorted(ascii(name) for name in ODD_NAMES))
     check("pwned" not in client.run("ls -A", "bash")["stdout"].split("\n"), "a name was run")
-    rows = [row["name"] for row in listed(client, recursive=True, limit=3) if row["type"] == "file"]
+    rows = [row["name"] for row in listed(client, recursive=True, includeHidden=True, limit=3) if row["type"] == "file"]
     equal(sorted(rows), sorted(ODD_NAMES))
     for number, name in enumerate(ODD_NAMES):
         equal(read(client, name)["content"], f"content {number}", repr(name))

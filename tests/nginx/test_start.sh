@@ -618,6 +618,7 @@ asked()
 # there LANGUAGE
 there()
 {
+    engine=unix:///fake
     engine_get() { printf '[{"Labels":{"sandbox.language":"python bash"}},{"Labels":null}]'; }
     image_is_there "$1" && echo yes || echo no
 }

@@ -132,6 +132,15 @@ def signal_all(pids, number=signal.SIGKILL):
             os.kill(pid, number)
 
 
+def stands_still(pid):
+    """Is it stopped, or has it ended?"""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in "TtZX"
+    except OSError:
+        return True
+
+
 def kill_family(*pids):
     """With all their descendants, which are stopped first: none sees another one's end, and none begins after the look.
     All of them."""
@@ -139,6 +148,8 @@ def kill_family(*pids):
     while found - family:
         family |= found
         signal_all(family, signal.SIGSTOP)
+        while not all(map(stands_still, family)):  # it may be forking
+            time.sleep(0.01)
         found = set(pids).union(*map(descendants, pids))
     signal_all(family, signal.SIGKILL)
     return family

@@ -137,11 +137,7 @@ def _():
             os.kill(pid, signal.SIGKILL)
     _await_saved(site, 20)
     client.run("echo last >last", "bash")
-    for pid in [site.process.pid, *site.processes(), *procs.children(site.broker() or 0)]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    procs.kill_family(site.process.pid)
     site.process.wait()
     site.start_server()
     site.wait_healthy()

@@ -133,10 +133,10 @@ def signal_all(pids, number=signal.SIGKILL):
 
 
 def stands_still(pid):
-    """Is it stopped, or has it ended?"""
+    """Is it stopped, or has it ended? In D it waits for a child that has its memory until it executes a program (vfork)."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[0] in "TtZX"
+            return stat.read().rpartition(")")[2].split()[0] in "TtZXD"
     except OSError:
         return True
 

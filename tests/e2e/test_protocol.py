@@ -78,7 +78,7 @@ def _():
     equal(sorted(run_code["inputSchema"]["required"]), ["code", "language"])
     for language in ("bash", "python", "typescript"):
         check(language in run_code["inputSchema"]["properties"]["language"]["enum"], f"{language} is not in the enum")
-    for library in ("pandas", "papaparse"):
+    for library in ("pandas", "exceljs"):
         contains(run_code["description"], library)
 
 

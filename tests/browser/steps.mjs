@@ -30,7 +30,8 @@ export async function run(page, code, language, seconds) {
   return ended(page, seconds);
 }
 
-export const output = (page) => page.evaluate(() => document.querySelector("#output").textContent);
+/** Behind the next frame, in which it is drawn. */
+export const output = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => resolve(document.querySelector("#output").textContent))));
 
 /** Pictures below the output that have been drawn. */
 export const drawn = (page, where = "#shown") => page.evaluate((selector) => [...document.querySelectorAll(`${selector} img`)].filter((image) => image.naturalWidth > 0).length, where);

@@ -17,7 +17,8 @@ class Server:
     """A site with the defaults that a user gets, and what is on top of them."""
 
     def __init__(self, settings):
-        self.site = sites.own_of_suite({"SANDCGI_WORKERS": None, "SANDCGI_LOG_LEVEL": None} | settings)
+        defaults = dict.fromkeys(("SANDCGI_WORKERS", "SANDCGI_LOG_LEVEL", "SANDBOX_MEMORY", "SANDBOX_CPUS", "SANDBOX_TIMEOUT"))
+        self.site = sites.own_of_suite(defaults | settings)
         self.target = Target.of_site(self.site, sites.certificate()[0])
         self.never_came = set()
 

@@ -125,7 +125,7 @@ parse_arguments() {
 take_name() {
     local file
     if [[ $try == yes ]]; then
-        [[ $(extras_of workbench) == *"$1"* ]] || fail "there is no extra '$1'; there are: $(extras_of workbench | tr '\n' ' ')"
+        extras_of workbench | grep -qxF -- "$1" || fail "there is no extra '$1'; there are: $(extras_of workbench | tr '\n' ' ')"
         tried+=("$1")
         return
     fi

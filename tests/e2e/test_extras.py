@@ -95,6 +95,9 @@ def _():
     status, text = fingerprint("r cobol")
     equal(status, 1)
     contains(text, "RUNNER_EXTRAS: there is no 'cobol'; there are: browser documents fortran go java lua media ocr octave perl php r ruby rust vision")
+    status, text = fingerprint("", "--try-extras", "a")  # a part of a name is none
+    equal(status, 1)
+    contains(text, "there is no extra 'a'; there are: browser ")
     settings = f"{new_folder('settings')}/sandcgi.conf"
     with open(settings, "w", encoding="ascii") as file:
         file.write('MCP_API_TOKEN=x\nRUNNER_EXTRAS="r, media r"\n')

@@ -292,7 +292,7 @@ static void comes_to_rest(struct hours *h)
                          h->w.settings.automatic && wanted->n > 2 ? 2 : wanted->n);
     }
     for (struct child *c = NULL; (c = children_next(h->w.children, c));)
-        assert_true(c->warm_dir[0]); /* conversations are forgotten when nobody calls */
+        assert_true(c->warm_dir[0]); /* a conversation without a call has none */
 }
 
 static void hours_with(uint64_t memory, bool automatic, bool reuse, uint64_t first_seed)

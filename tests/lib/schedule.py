@@ -141,15 +141,17 @@ class Schedule:
                 self.waiting.remove(stage)
                 self.ended[stage.name] = hindrance
                 self.display.result(lines.Result(stage.name, "skipped", stage.name, reason=hindrance, whole=True))
-            elif self.may_begin(stage):
+            elif not all(self.ended.get(name) == "" for name in stage.needs):
+                continue
+            elif self.has_room(stage):
                 self.waiting.remove(stage)
                 run = Run(stage, self.arguments.get(stage.name, []), dict(self.environment), self.display.result)
                 self.under_way.append(run)
                 self.display.begun(run)
+            elif not stage.alone:
+                return  # smaller ones of later would take the room for ever
 
-    def may_begin(self, stage):
-        if not all(self.ended.get(name) == "" for name in stage.needs):
-            return False
+    def has_room(self, stage):
         if stage.alone:
             return not self.under_way and all(one.alone for one in self.waiting)
         return not self.under_way or sum(run.stage.cores for run in self.under_way) + stage.cores <= CORES

@@ -82,6 +82,11 @@ class Runner(unittest.TestCase):
         found = self.run_stages(stage("alone", f'ls {mark}.* 2>/dev/null && echo "FAILED beside" || echo "ok alone"', alone=True), stage("one", beside), stage("two", beside))
         self.assertEqual(found[-1], "ok alone: alone")
 
+    def test_a_large_stage_does_not_wait_for_small_ones_of_later(self):
+        found = self.run_stages(stage("first", "sleep 0.3; echo ok small", cores=1), stage("second", "sleep 0.3; echo ok large", cores=schedule.CORES),
+                                stage("third", "echo ok small", cores=0.1))
+        self.assertEqual(found, ["ok first: small", "ok second: large", "ok third: small"])
+
     def test_a_suite_with_a_second_attempt_is_unsteady_when_that_passes(self):
         script = f'test -e {self.folder}/again && echo "ok one" && exit; touch {self.folder}/again; echo "FAILED one"; exit 1'
         self.assertEqual(self.run_stages(stage("some", script, again=True)), ["unsteady some: one", "ok some: one"])

@@ -143,7 +143,7 @@ def stands_still(pid):
 
 def kill_family(*pids):
     """With all their descendants, which are stopped first: none sees another one's end, and none begins after the look.
-    All of them."""
+    All of them, when they have ended: each holds its sockets until then."""
     family, found = set(), set(pids).union(*map(descendants, pids))
     while found - family:
         family |= found
@@ -152,6 +152,9 @@ def kill_family(*pids):
             time.sleep(0.01)
         found = set(pids).union(*map(descendants, pids))
     signal_all(family, signal.SIGKILL)
+    limit = time.monotonic() + 60
+    while any(map(exists, family)) and time.monotonic() < limit:
+        time.sleep(0.01)
     return family
 
 

@@ -62,12 +62,13 @@ def memory():
     return sum(int(stat.get(name, 0)) for name in ("rss", "anon", "shmem")) - 1024 * known
 
 def processes():
-    """An interpreter that was started ahead, in whatever language, and did not fit, goes while the program runs: it has a moment."""
+    """An interpreter that was started ahead, in whatever language, and did not fit, goes while the program runs: it has a moment.
+    One that has lost its memory already has no command line."""
     end = time.monotonic() + 5
     while True:
         found = others()
         names = [said for said, _ in found]
-        if time.monotonic() > end or len(names) == len(set(names)) and not any(was_ahead(said) or state in "ZX" for said, state in found):
+        if time.monotonic() > end or len(names) == len(set(names)) and not any(not said or was_ahead(said) or state in "ZX" for said, state in found):
             return sorted(said.replace(b"\0", b" ").decode(errors="replace") + state.replace("R", "S") for said, state in found)
         time.sleep(0.05)
 

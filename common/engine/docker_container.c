@@ -13,19 +13,20 @@
 /* How long a wait for the end of a container may overlook a cancellation. */
 #define WAIT_SLICE_MS 500
 
-/* Podman refuses while it is taking note of the container's own end, which takes it a moment. */
-#define REMOVE_TRIES    10
+/* Podman refuses while it starts the container or takes note of its end: a moment, or seconds on a
+ * machine with much to do. */
 #define REMOVE_PAUSE_NS (100 * 1000 * 1000)
 
 int docker_remove(struct docker *d, const char *container, struct err *e)
 {
     AUTO_FREE char *path = mem_printf("/containers/%s?force=1&v=1", container);
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
+    struct deadline end = deadline_in_ms(DOCKER_REMOVE_MS);
     int status;
 
-    for (int tries = 1;; tries++) {
+    for (;;) {
         status = docker_http_call(d->http, "DELETE", path, NULL, DOCKER_REMOVE_MS, &reply, e);
-        if (status < 500 || tries == REMOVE_TRIES)
+        if (status < 500 || deadline_passed(end))
             break;
         nanosleep(&(struct timespec){.tv_nsec = REMOVE_PAUSE_NS}, NULL);
     }

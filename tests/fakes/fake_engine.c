@@ -152,10 +152,22 @@ static void be_deaf(int fd, int ms)
     sleep_ms(ms);
 }
 
-static const struct fake_reply *find(const struct fake_reply *table, const char *head)
+/* How many requests so far a row would have answered. */
+static int matched(const struct shared *s, const char *match)
+{
+    int n = 0;
+
+    for (const char *at = s->log; *at; at = strchr(at, '\n') + 1)
+        n += strncmp(at, match, strlen(match)) == 0;
+    return n;
+}
+
+static const struct fake_reply *find(const struct shared *s, const struct fake_reply *table,
+                                     const char *head)
 {
     for (; table->match; table++) {
-        if (strncmp(head, table->match, strlen(table->match)) == 0)
+        if (strncmp(head, table->match, strlen(table->match)) == 0 &&
+            (table->times == 0 || matched(s, table->match) < table->times))
             return table;
     }
     return NULL;
@@ -168,7 +180,7 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
     static char head[HEAD_MAX];
 
     while (read_request(fd, head, sizeof head) > 0) {
-        const struct fake_reply *r = find(table, head);
+        const struct fake_reply *r = find(s, table, head);
         AUTO_FREE char *answer = NULL;
         const char *body;
 

@@ -29,6 +29,7 @@ struct fake_reply {
     int hold_ms;                    /* keep the connection open that long afterwards */
     int deaf;                       /* take no input: sending to it fails */
     int delay_ms;                   /* before answering at all */
+    int times;                      /* the first requests only, then a later row; 0: all */
 };
 
 struct engine;

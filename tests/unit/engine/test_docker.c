@@ -356,6 +356,23 @@ static void a_name_in_use_is_not_removed(void **state)
     result_clear(&r);
 }
 
+static void a_removal_that_is_refused_for_a_while_is_asked_for_again(void **state)
+{
+    const struct fake_reply table[] = {
+        PING,
+        CREATED,
+        {.match = ATTACH, .status = 500, .body = "{\"message\":\"no\"}"},
+        {.match = "DELETE", .status = 500, .body = "{\"message\":\"it starts\"}", .times = 12},
+        REMOVED,
+        END};
+    struct result r = run(table, &spec1, 0, -1, 2000);
+
+    (void)state;
+    assert_int_equal(r.returned, -1);
+    assert_int_equal(count(r.log, "DELETE"), 13);
+    result_clear(&r);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_run_makes_five_calls_and_ends_at_the_report),
     cmocka_unit_test(a_plain_image_gets_the_code_and_the_end_of_input),
@@ -364,5 +381,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(deadline_cancellation_and_output_limit_kill),
     cmocka_unit_test(a_failure_half_way_leaves_nothing),
     cmocka_unit_test(a_name_in_use_is_not_removed),
+    cmocka_unit_test(a_removal_that_is_refused_for_a_while_is_asked_for_again),
 };
 UNIT_TESTS_IN(tests, unit_ignore_sigpipe, NULL)

@@ -18,7 +18,7 @@
  * processor. */
 #define UNEXPLAINED_MAX (16u << 20)
 /* How long sockets and memory of processes that have ended may still be there. */
-#define SETTLE_MS 100
+#define SETTLE_MS 500
 #define PAUSE_NS  1000000
 /* Our descriptors have low numbers. */
 #define FDS_MAX 64

@@ -10,11 +10,13 @@ runners_common_entry_SOURCES = \
 	runners/common/index.c \
 	runners/common/kill.c \
 	runners/common/languages.c \
+	runners/common/left.c \
 	runners/common/main.c \
 	runners/common/probe.c \
 	runners/common/offer.c \
 	runners/common/proof.c \
 	runners/common/report.c \
+	runners/common/script.c \
 	runners/common/serve.c \
 	runners/common/util.c \
 	runners/common/warm.c \
@@ -75,7 +77,8 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/rest/wheels.txt \
 	runners/workbench/typescript/libraries \
 	runners/workbench/typescript/session.mjs \
-	runners/workbench/typescript/warm.mjs
+	runners/workbench/typescript/warm.mjs \
+	runners/workbench/typescript/whole.mjs
 nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/add-extras \
 	runners/workbench/bash/prove \

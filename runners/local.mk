@@ -75,6 +75,9 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/rest/package-lock.json.xz \
 	runners/workbench/rest/package.json \
 	runners/workbench/rest/wheels.txt \
+	runners/workbench/typescript/choose.mjs \
+	runners/workbench/typescript/decorators.json \
+	runners/workbench/typescript/jsx.mjs \
 	runners/workbench/typescript/libraries \
 	runners/workbench/typescript/session.mjs \
 	runners/workbench/typescript/warm.mjs \
@@ -89,6 +92,7 @@ nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/python/pip.py \
 	runners/workbench/python/prepare \
 	runners/workbench/python/prove \
+	runners/workbench/typescript/choose \
 	runners/workbench/typescript/install \
 	runners/workbench/typescript/node \
 	runners/workbench/typescript/npm \

@@ -115,21 +115,25 @@ static void command_begin(struct command *c, const struct child *child)
     c->items = (struct items){0};
 }
 
-/* PROGRAM and its arguments, of which SCRIPT is where the code lies. */
+/* PROGRAM and its arguments, of which SCRIPT is where the code lies; behind the chooser and that,
+ * if the code is for it. */
 static char **run_argv(const struct options *o, const struct items *w)
 {
-    char **argv = argv_new(o->command, o->new_option, w->args, w->n_args);
-    size_t n = 0; /* of its own arguments; the option is one more */
+    char **argv = argv_new(o->command, o->new_option, w->args, w->n_args), **chosen;
+    size_t n = 0;
 
-    while (o->command[n])
+    while (argv && argv[n])
         n++;
-    if (!o->new_option)
-        n--;
-    for (size_t i = 0; argv && argv[i] && i <= n; i++) {
+    for (size_t i = 0; i < n - w->n_args; i++) {
         if (strcmp(argv[i], o->script) == 0)
             argv[i] = (char *)(uintptr_t)script_path();
     }
-    return argv;
+    if (!argv || !script_is_chosen(o))
+        return argv;
+    chosen = argv_new((char *[]){o->chooser, (char *)(uintptr_t)script_path(), NULL}, NULL, argv,
+                      n);
+    free(argv);
+    return chosen;
 }
 
 /* Starts it in a process of its own. */

@@ -42,6 +42,8 @@ struct options {
     bool warm;            /* -w: start the interpreter before the program is known */
     bool template;        /* -t: what is started forks an interpreter for each run */
     bool place;           /* -p: there is a script, empty, while the interpreter comes up */
+    char *chooser;        /* -a: what starts a program with one of those words, or NULL */
+    char *chosen;         /* -A: the words */
     char *variables;      /* -e: variables that an interpreter reads when it starts, or NULL */
     char *files;          /* -f: files of cwd that it reads when it starts, or NULL */
     char *object;         /* -l: a shared object that the warm interpreter preloads, or NULL */
@@ -180,6 +182,8 @@ void tree_kill(pid_t pid);
 bool script_open(const struct options *o);
 bool script_add(const struct options *o, const char *data, size_t len);
 bool script_is_open(void);
+/* Whether the code has one of the words of -A. */
+bool script_is_chosen(const struct options *o);
 const char *script_path(void);
 /* The run is over: it goes, unless the program has put another file there. */
 void script_remove(void);

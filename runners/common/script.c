@@ -180,6 +180,11 @@ bool script_is_open(void)
     return self.fd > 0;
 }
 
+bool script_is_chosen(const struct options *o)
+{
+    return o->chooser && o->chosen && code_has(self.path, o->chosen);
+}
+
 void script_remove(void)
 {
     struct stat st;

@@ -380,7 +380,7 @@ static bool program_fits(const struct items *w)
     const char *variables;
 
     if (warm_packets() > 0 || !o->warm || w->cwd || w->control || files_forbid(o) ||
-        strcmp(script_path(), o->script) != 0)
+        strcmp(script_path(), o->script) != 0 || script_is_chosen(o))
         return false;
     variables = w->n_env > 0 && o->words && code_has(script_path(), o->words) ? "*" : o->variables;
     if (variables_differ(variables, w))

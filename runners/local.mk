@@ -10,11 +10,13 @@ runners_common_entry_SOURCES = \
 	runners/common/index.c \
 	runners/common/kill.c \
 	runners/common/languages.c \
+	runners/common/left.c \
 	runners/common/main.c \
 	runners/common/probe.c \
 	runners/common/offer.c \
 	runners/common/proof.c \
 	runners/common/report.c \
+	runners/common/script.c \
 	runners/common/serve.c \
 	runners/common/util.c \
 	runners/common/warm.c \
@@ -73,9 +75,13 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/rest/package-lock.json.xz \
 	runners/workbench/rest/package.json \
 	runners/workbench/rest/wheels.txt \
+	runners/workbench/typescript/choose.mjs \
+	runners/workbench/typescript/decorators.json \
+	runners/workbench/typescript/jsx.mjs \
 	runners/workbench/typescript/libraries \
 	runners/workbench/typescript/session.mjs \
-	runners/workbench/typescript/warm.mjs
+	runners/workbench/typescript/warm.mjs \
+	runners/workbench/typescript/whole.mjs
 nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/add-extras \
 	runners/workbench/bash/prove \
@@ -86,6 +92,7 @@ nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/python/pip.py \
 	runners/workbench/python/prepare \
 	runners/workbench/python/prove \
+	runners/workbench/typescript/choose \
 	runners/workbench/typescript/install \
 	runners/workbench/typescript/node \
 	runners/workbench/typescript/npm \
@@ -98,5 +105,5 @@ INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
 EXTRA_DIST += runners/README.md runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
+dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_script.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/report.py tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

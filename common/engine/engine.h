@@ -91,6 +91,10 @@ enum engine_end {
     ENGINE_DISK_LIMIT, /* files took too much */
 };
 
+/* Files that a run has left where they are removed: paths, a line each. */
+#define ENGINE_LEFT_PATHS    5
+#define ENGINE_LEFT_PATH_MAX 200
+
 struct engine_outcome {
     enum engine_end end;
     int exit_code; /* -1 when ended by a signal */
@@ -98,6 +102,8 @@ struct engine_outcome {
     bool out_of_memory;
     uint64_t cpu_us; /* 0 = not known */
     uint64_t peak_memory_bytes;
+    char left[ENGINE_LEFT_PATHS * (ENGINE_LEFT_PATH_MAX + 1) + 1];
+    uint64_t left_omitted; /* more of them */
     /* Its caller's: */
     bool warm;          /* it ran in a warm interpreter */
     int64_t started_us; /* clock_mono_us of: it was handed over, */

@@ -9,12 +9,14 @@
 
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HEAD_LEN       5
 #define ID_LEN         4
 #define WORD_MAX       32 /* of 'W' and 'S' */
-#define REPORT_MAX     1024
+#define REPORT_MAX     2048
+#define REPORT_DEPTH   2
 #define MEMORY_MAX     (UINT64_C(1) << 48)
 #define OTHER_VERSION  "build the runner images of this version (runners/build.sh)"
 #define ENTRY_LATER_MS 1000 /* a run's deadline in the server comes first */
@@ -35,11 +37,32 @@ static bool report_number(const json_t *report, const char *name, json_int_t min
     return *out >= min && *out <= max;
 }
 
+/* Its member left, as lines; false when it is anything else. */
+static bool report_left(const json_t *report, struct engine_outcome *out)
+{
+    const json_t *left = json_object_get(report, "left"), *path;
+    size_t i, len = 0;
+
+    if (left && (!json_is_array(left) || json_array_size(left) > ENGINE_LEFT_PATHS))
+        return false;
+    json_array_foreach((json_t *)(uintptr_t)left, i, path)
+    {
+        const char *text = json_string_value(path);
+
+        /* A line each. */
+        if (!text || json_string_length(path) > ENGINE_LEFT_PATH_MAX ||
+            strlen(text) != json_string_length(path) || strchr(text, '\n'))
+            return false;
+        len += (size_t)snprintf(out->left + len, sizeof(out->left) - len, "%s\n", text);
+    }
+    return true;
+}
+
 /* 'R' */
 static int take_report(struct engine_event *ev, struct err *e)
 {
-    json_auto_t *report = json_parse(ev->data, ev->len, 2, e);
-    json_int_t exit_code, sig, cpu, peak, oom;
+    json_auto_t *report = json_parse(ev->data, ev->len, REPORT_DEPTH, e);
+    json_int_t exit_code, sig, cpu, peak, oom, left;
     bool timed_out;
 
     if (!report)
@@ -48,7 +71,8 @@ static int take_report(struct engine_event *ev, struct err *e)
         !report_number(report, "signal", 0, 64, 0, &sig) ||
         !report_number(report, "cpuUs", 0, INT64_MAX, 0, &cpu) ||
         !report_number(report, "peakMemoryBytes", 0, INT64_MAX, 0, &peak) ||
-        !report_number(report, "oomKills", 0, INT64_MAX, 0, &oom))
+        !report_number(report, "oomKills", 0, INT64_MAX, 0, &oom) ||
+        !report_number(report, "leftOmitted", 0, INT64_MAX, 0, &left))
         return err_set(e, ERR_PROTOCOL, "a member is missing or out of range");
     /* Exactly one of the two says how the program ended. */
     if ((exit_code == -1) == (sig == 0))
@@ -62,8 +86,11 @@ static int take_report(struct engine_event *ev, struct err *e)
         .peak_memory_bytes = (uint64_t)peak,
         /* The kernel may have killed a child only, while the program ended well. */
         .out_of_memory = !timed_out && oom > 0 && (sig == SIGKILL || exit_code > 0),
+        .left_omitted = (uint64_t)left,
     };
-    return 0;
+    return report_left(report, &ev->outcome)
+               ? 0
+               : err_set(e, ERR_PROTOCOL, "what it left is no list of paths");
 }
 
 /* 'W': a tier and perhaps the bytes of memory. */

@@ -83,7 +83,7 @@ json_t *broker_create_psandbox(const struct broker_client *c,
 
 struct broker_exec_want {
     const char *psandbox_id;
-    const struct run_text *commands; /* n of them, up to PSANDBOX_COMMANDS_MAX, each for sh -c */
+    const struct run_text *commands; /* n of them, up to PSANDBOX_COMMANDS_MAX, each for bash -c */
     size_t n;
     const char *cwd;     /* absolute, or below /data; NULL: /data */
     uint64_t timeout_ms; /* of all commands together; 0: the setting */

@@ -181,6 +181,17 @@ static void add_number(json_t *result, const char *name, bool known, int64_t val
         json_object_set_new(result, name, json_integer(value));
 }
 
+/* What it left where that is removed. */
+static void add_left(json_t *result, const struct engine_outcome *o)
+{
+    json_t *left = json_array();
+
+    for (const char *at = o->left, *end; (end = strchr(at, '\n')); at = end + 1)
+        json_array_append_new(left, json_stringn(at, (size_t)(end - at)));
+    json_object_set_new(result, "left", left);
+    add_number(result, "leftOmitted", o->left_omitted > 0, (int64_t)o->left_omitted);
+}
+
 json_t *run_result_new(const struct run_story *story, const struct engine_outcome *o,
                        const struct snapshot *before, const struct snapshot *after)
 {
@@ -194,6 +205,8 @@ json_t *run_result_new(const struct run_story *story, const struct engine_outcom
     add_number(result, "cpuMs", o->cpu_us > 0, (int64_t)o->cpu_us / 1000);
     add_number(result, "peakMemoryBytes", o->peak_memory_bytes > 0, (int64_t)o->peak_memory_bytes);
     run_result_add_files(result, story->sandbox, before, after);
+    if (o->left[0] || o->left_omitted > 0)
+        add_left(result, o);
     return result;
 }
 

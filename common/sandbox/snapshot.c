@@ -63,7 +63,8 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
     if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     w->out->usage.bytes += usage_of(&st);
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    if ((!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) ||
+        (depth == 1 && snapshot_is_program(entry->d_name, &st)))
         return 0;
     bool is_dir = S_ISDIR(st.st_mode);
     /* A folder also needs its slash and one byte of a name behind it. */
@@ -173,6 +174,11 @@ void snapshot_take_empty(const struct sandbox *sb, struct snapshot *out)
 bool snapshot_is_hidden(const char *name)
 {
     return name[0] == '.';
+}
+
+bool snapshot_is_program(const char *name, const struct stat *st)
+{
+    return snapshot_is_hidden(name) && S_ISREG(st->st_mode) && st->st_mode & S_ISVTX;
 }
 
 static bool is_packages(const char *name)

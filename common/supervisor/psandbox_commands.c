@@ -73,7 +73,7 @@ bool psandbox_run_start(struct supervisor *s, struct call *call, struct snapshot
 static void send_command(struct supervisor *s, struct call *call)
 {
     const struct run_body *body = &call->run.body;
-    const char *argv[] = {"sh", "-c", body->args[call->at]}, *cwd = body->cwd;
+    const char *argv[] = {"bash", "-c", body->args[call->at]}, *cwd = body->cwd;
     const char *base = cwd && *cwd == '/' ? "" : cwd && *cwd ? "/data/" : "/data";
     AUTO_FREE char *path = mem_printf("%s%s", base, cwd ? cwd : "");
     struct err e = ERR_INIT;

@@ -112,6 +112,10 @@ static enum step become(struct becoming *b)
     offer_to_oom_killer(plan->template ? TEMPLATE_OOM_SCORE : CHILD_OOM_SCORE);
     reset_signals();
     execvpe(plan->argv[0], plan->argv, b->env);
+    if (errno == ENOENT && strcmp(plan->argv[0], "bash") == 0) { /* not every image has it */
+        *(const char **)(uintptr_t)plan->argv = "sh";
+        execvpe("sh", plan->argv, b->env);
+    }
     return STEP_EXEC;
 }
 

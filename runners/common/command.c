@@ -21,18 +21,9 @@ static void command_fail(struct command *c, const char *what)
 
 void command_add_code(struct command *c, const char *data, size_t len)
 {
-    /* An interpreter that waits may have looked at a file that was placed: it stays the same. No
-     * program has run since it was. */
-    const struct options *o = c->options;
-    const int how = o->place ? O_TRUNC : O_EXCL;
-
-    if (c->code_fd == 0 && !o->place)
-        unlink(o->script);
-    if (c->code_fd == 0)
-        c->code_fd = open(o->script, O_WRONLY | O_CREAT | how | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (c->code_fd < 0)
+    if (!script_is_open() && !script_open(c->options))
         command_fail(c, "creating the script");
-    else if (!write_all(c->code_fd, data, len))
+    else if (!script_add(c->options, data, len))
         command_fail(c, "keeping the code");
 }
 
@@ -90,7 +81,7 @@ static bool items_parse(struct command *c, size_t len)
         if (!items_take(w, c->text + at))
             return false;
     }
-    return c->run ? c->code_fd != 0 : w->n_args > 0;
+    return c->run ? script_is_open() || c->why[0] : w->n_args > 0;
 }
 
 /* ---- its start ---- */
@@ -124,12 +115,33 @@ static void command_begin(struct command *c, const struct child *child)
     c->items = (struct items){0};
 }
 
+/* PROGRAM and its arguments, of which SCRIPT is where the code lies; behind the chooser and that,
+ * if the code is for it. */
+static char **run_argv(const struct options *o, const struct items *w)
+{
+    char **argv = argv_new(o->command, o->new_option, w->args, w->n_args), **chosen;
+    size_t n = 0;
+
+    while (argv && argv[n])
+        n++;
+    for (size_t i = 0; i < n - w->n_args; i++) {
+        if (strcmp(argv[i], o->script) == 0)
+            argv[i] = (char *)(uintptr_t)script_path();
+    }
+    if (!argv || !script_is_chosen(o))
+        return argv;
+    chosen = argv_new((char *[]){o->chooser, (char *)(uintptr_t)script_path(), NULL}, NULL, argv,
+                      n);
+    free(argv);
+    return chosen;
+}
+
 /* Starts it in a process of its own. */
 static void command_spawn(struct command *c)
 {
     const struct options *o = c->options;
     const struct items *w = &c->items;
-    char **argv = c->run ? argv_new(o->command, NULL, w->args, w->n_args) : w->args;
+    char **argv = c->run ? run_argv(o, w) : w->args;
     struct child_plan plan = {.argv = argv,
                               .env = w->env,
                               .n_env = w->n_env,
@@ -171,8 +183,6 @@ bool command_start(struct command *c, const char *items, size_t len)
 
     for (int of = 0; of < STREAM_N; of++)
         c->streams[of].fd = -1;
-    if (c->code_fd > 0)
-        close(c->code_fd);
     command_fill(c, "", 0);
     c->text = malloc(len + 1);
     if (!c->text)
@@ -435,6 +445,8 @@ void output_end(struct command *c)
 {
     char *text = frame_room();
 
+    if (c->run)
+        script_remove();
     if (c->state == COMMAND_FAILED) {
         size_t len = strlen(c->why);
 
@@ -448,6 +460,7 @@ void output_end(struct command *c)
             c->report.cpu_us = used_us > c->used_us ? used_us - c->used_us : 0;
             if (peak > c->peak) /* else an earlier run, or what was loaded, needed more */
                 c->report.peak_memory_bytes = peak;
+            wipe_look(c->report.left);
         }
         frame_begin('R', c->id, report_write(text, &c->report));
     }

@@ -33,7 +33,6 @@ struct command {
     uint32_t id;
     const struct options *options; /* of a run's language, or of the first one */
     bool run;                      /* it has been told its language, or code has come for it */
-    int code_fd;                   /* while FILLING: of SCRIPT; 0: not opened */
     struct input input;            /* until it is started; all zero: not opened yet */
     char *text;                    /* until it is started: what it was told to start, */
     struct items items;            /* taken apart */

@@ -37,16 +37,19 @@
 struct options {
     const char *name;     /* of the file; NULL: it is the command line's */
     char *cwd;            /* -C */
-    char *script;         /* SCRIPT: where a run's code is written; NULL: no runs */
+    char *script;         /* SCRIPT: where a run's code is written (script.c); NULL: no runs */
     char *const *command; /* PROGRAM and its fixed arguments, ended by NULL */
     bool warm;            /* -w: start the interpreter before the program is known */
     bool template;        /* -t: what is started forks an interpreter for each run */
-    bool place;           /* -p: create the script at once, empty */
+    bool place;           /* -p: there is a script, empty, while the interpreter comes up */
+    char *chooser;        /* -a: what starts a program with one of those words, or NULL */
+    char *chosen;         /* -A: the words */
     char *variables;      /* -e: variables that an interpreter reads when it starts, or NULL */
     char *files;          /* -f: files of cwd that it reads when it starts, or NULL */
     char *object;         /* -l: a shared object that the warm interpreter preloads, or NULL */
     char *modules;        /* -m: modules whose programs need no loaded template, or NULL */
     char *option;         /* -o: a first argument of the warm interpreter only, or NULL */
+    char *new_option;     /* -n: a first argument of new interpreters only, or NULL */
     char *words;          /* -s: words of code that needs all variables at the start, or NULL */
     char *extra;          /* -x: NAME=value for the warm interpreter only, or NULL */
 };
@@ -172,6 +175,22 @@ bool others_left(void);
 /* Kills pid, its descendants and its session; they are stopped first, so that none escapes. */
 void tree_kill(pid_t pid);
 
+/* ---- script.c: where a run's program lies ---- */
+
+/* Makes the file for a run's code: SCRIPT, or another place if that is not free; false with errno
+ * set. script_add appends to it. */
+bool script_open(const struct options *o);
+bool script_add(const struct options *o, const char *data, size_t len);
+bool script_is_open(void);
+/* Whether the code has one of the words of -A. */
+bool script_is_chosen(const struct options *o);
+const char *script_path(void);
+/* The run is over: it goes, unless the program has put another file there. */
+void script_remove(void);
+/* An empty one, for an interpreter that comes up, until it is up. */
+void script_place(const struct options *o);
+void script_unplace(void);
+
 /* ---- code.c: what can be told of a program from its code ---- */
 
 /* Whether the word is in a list like "A,B_* C", in which "B_*" stands for all that start so. */
@@ -238,8 +257,7 @@ bool files_forbid(const struct options *o);
 /* Whether the interpreter was started with another value of a variable in the list. */
 bool variables_differ(const char *list, const struct items *w);
 
-/* Starts the first language's interpreter, and places its SCRIPT, where its options ask for it. The
- * languages are borrowed. */
+/* Starts the first language's interpreter. The languages are borrowed. */
 void warm_start(const struct languages *languages);
 /* Fills a table of WARM_POLLS_MAX with what is polled for packets; returns how many there are. */
 #define WARM_POLLS_MAX (1 + TEMPLATE_N)
@@ -280,6 +298,23 @@ void warm_claim(const struct options *o);
  * when it does. False: it cannot be started. */
 bool warm_again(void);
 
+/* ---- left.c: files that a program has left where they are removed ---- */
+
+#define LEFT_PATHS    5
+#define LEFT_PATH_MAX 200
+#define LEFT_MAX      (LEFT_PATHS * (LEFT_PATH_MAX + 3) + 64)
+
+struct left {
+    char *text; /* LEFT_MAX bytes */
+    size_t len, n, omitted;
+    size_t seen; /* entries of directories */
+};
+
+/* Adds those below a directory that hold something and that no tool leaves by itself. */
+void left_in(const char *path, struct left *l);
+/* Completes the text. */
+void left_end(struct left *l);
+
 /* ---- wipe.c and proof.c: between two runs ---- */
 
 /* Both are told when the container begins, before anything is started. */
@@ -292,6 +327,9 @@ void proof_note_templates(const pid_t templates[TEMPLATE_N]);
 /* With no process left but the templates: removes what a run has left outside of its working
  * directory. False: why says what stays. */
 bool wipe(int64_t until_ms, char *why);
+/* Before it: what it will remove that a user may miss, as members of the report with a comma
+ * before. */
+void wipe_look(char text[LEFT_MAX]);
 /* Behind it: false when why says what is not as it was. */
 bool proof(char *why);
 
@@ -317,9 +355,10 @@ struct report {
     uint64_t peak_memory_bytes;
     uint64_t oom_kills;
     bool timed_out;
+    char left[LEFT_MAX]; /* members; "": nothing */
 };
 
-#define REPORT_MAX 256
+#define REPORT_MAX (256 + LEFT_MAX)
 /* The report as JSON in text, REPORT_MAX bytes; its length. */
 size_t report_write(char *text, const struct report *r);
 struct rusage;

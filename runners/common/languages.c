@@ -13,8 +13,9 @@
 #define FILE_MAX 65536
 
 #define USAGE                                                                                      \
-    "usage: entry [-C DIRECTORY] [-w [-p] [-e NAMES] [-f FILES] [-l OBJECT] [-m MODULES] "         \
-    "[-o OPTION] [-s WORDS] [-t] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…], or "               \
+    "usage: entry [-C DIRECTORY] [-a CHOOSER -A WORDS] [-w [-p] [-e NAMES] [-f FILES] [-l "        \
+    "OBJECT] [-m MODULES] "                                                                        \
+    "[-n OPTION] [-o OPTION] [-s WORDS] [-t] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…], or "   \
     "entry [-C DIRECTORY] -L FOLDER -F LANGUAGE"
 
 struct line {
@@ -30,14 +31,15 @@ static const char *line_parse(struct line *l, int argc, char **argv)
     const struct {
         char letter;
         char **value;
-    } texts[] = {{'C', &o->cwd},    {'e', &o->variables}, {'f', &o->files},   {'F', &l->first},
-                 {'l', &o->object}, {'L', &l->folder},    {'m', &o->modules}, {'o', &o->option},
-                 {'s', &o->words},  {'x', &o->extra}};
+    } texts[] = {{'a', &o->chooser}, {'A', &o->chosen},     {'C', &o->cwd},    {'e', &o->variables},
+                 {'f', &o->files},   {'F', &l->first},      {'l', &o->object}, {'L', &l->folder},
+                 {'m', &o->modules}, {'n', &o->new_option}, {'o', &o->option}, {'s', &o->words},
+                 {'x', &o->extra}};
     int letter;
 
     opterr = 0;
     optind = 0;
-    while ((letter = getopt(argc, argv, "+C:e:f:F:l:L:m:o:ps:twx:")) != -1 && letter != '?') {
+    while ((letter = getopt(argc, argv, "+a:A:C:e:f:F:l:L:m:n:o:ps:twx:")) != -1 && letter != '?') {
         o->warm |= letter == 'w';
         o->template |= letter == 't';
         o->place |= letter == 'p';

@@ -123,10 +123,10 @@ size_t report_write(char *text, const struct report *r)
 {
     int signal = WIFSIGNALED(r->status) ? WTERMSIG(r->status) : 0;
 
-    return (size_t)snprintf(text, REPORT_MAX,
-                            "{\"exitCode\":%d,\"signal\":%d,\"cpuUs\":%" PRIu64
-                            ",\"peakMemoryBytes\":%" PRIu64 ",\"oomKills\":%" PRIu64
-                            ",\"timedOut\":%s}",
-                            signal ? -1 : WEXITSTATUS(r->status), signal, r->cpu_us,
-                            r->peak_memory_bytes, r->oom_kills, r->timed_out ? "true" : "false");
+    return (size_t)snprintf(
+        text, REPORT_MAX,
+        "{\"exitCode\":%d,\"signal\":%d,\"cpuUs\":%" PRIu64 ",\"peakMemoryBytes\":%" PRIu64
+        ",\"oomKills\":%" PRIu64 ",\"timedOut\":%s%s}",
+        signal ? -1 : WEXITSTATUS(r->status), signal, r->cpu_us, r->peak_memory_bytes, r->oom_kills,
+        r->timed_out ? "true" : "false", r->left);
 }

@@ -436,5 +436,7 @@ int serve_run(const struct languages *languages, int signal_fd)
     while (!self.over)
         serve_tick();
     kill_and_reap_all(clock_ms() + DEATH_MS);
+    script_remove();
+    script_unplace();
     return self.status;
 }

@@ -75,18 +75,6 @@ static void drop_template(size_t which, bool ended)
     }
 }
 
-/* SCRIPT has to exist before the interpreter starts. */
-static void place_script(void)
-{
-    const char *script = self.options->script;
-    int fd = open(script, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        entry_error(errno, "creating %s", script);
-    else
-        close(fd);
-}
-
 /* ---- start ---- */
 
 /* Asks a template for an interpreter, which takes the place of the one that waits. */
@@ -143,6 +131,8 @@ static bool start(void)
         drop_template(TEMPLATE_LOADED, false);
     self.templates[which].shut = false;
     self.parent = which;
+    if (o->place)
+        script_place(o);
     if (!o->template)
         return (self.hook_fd = child_prestart(&self.child, o, self.input.fd)) >= 0;
     self.templates[which].fd = child_prestart(&self.templates[which].child, o, self.input.fd);
@@ -155,8 +145,6 @@ static bool wait_in_language(void)
     const struct options *o = self.options;
     const bool loaded = self.loaded && self.parent == TEMPLATE_LOADED;
 
-    if (o->place)
-        place_script();
     if (!o->warm || files_forbid(o))
         return true;
     if (self.templates[template_of(o)].child.pid <= 0)
@@ -235,8 +223,8 @@ bool warm_tier_due(bool make)
 /* That of the language that is left is not to be there. */
 static void change_language(const struct options *o)
 {
-    if (o != self.options && self.options->place)
-        unlink(self.options->script);
+    if (o != self.options)
+        script_unplace();
     self.options = o;
 }
 
@@ -278,6 +266,7 @@ static void note_up(const char *pid)
     if (!*shut && !is_first(self.options) && self.told > 0)
         self.told--; /* with the memory of the template that has come */
     self.up = *shut = true;
+    script_unplace();
     if (self.child.pid == 0)
         self.child.pid = (pid_t)digits(pid);
     start_further();
@@ -360,8 +349,7 @@ bool warm_preload(const char *names, size_t len)
 /* Whether an import under way is worth waiting for: only if the code needs it. */
 static bool needs_step(const struct items *w)
 {
-    return code_needs(self.options->script, self.step) ||
-           (w->load && names_in(self.ready, w->load));
+    return code_needs(script_path(), self.step) || (w->load && names_in(self.ready, w->load));
 }
 
 /* Whether the program, which is in the first language, is to have the libraries. */
@@ -369,8 +357,9 @@ static bool needs_libraries(const struct items *w)
 {
     const struct options *o = self.options;
 
-    return self.step[0] ? needs_step(w)
-                        : self.ready[0] && !(o->modules && code_is_plain(o->script, o->modules));
+    return self.step[0]
+               ? needs_step(w)
+               : self.ready[0] && !(o->modules && code_is_plain(script_path(), o->modules));
 }
 
 /* Has the interpreter for the program made by the template of its language, or the one that has the
@@ -390,9 +379,10 @@ static bool program_fits(const struct items *w)
     const struct options *o = self.options;
     const char *variables;
 
-    if (warm_packets() > 0 || !o->warm || w->cwd || w->control || files_forbid(o))
+    if (warm_packets() > 0 || !o->warm || w->cwd || w->control || files_forbid(o) ||
+        strcmp(script_path(), o->script) != 0 || script_is_chosen(o))
         return false;
-    variables = w->n_env > 0 && o->words && code_has(o->script, o->words) ? "*" : o->variables;
+    variables = w->n_env > 0 && o->words && code_has(script_path(), o->words) ? "*" : o->variables;
     if (variables_differ(variables, w))
         return false;
     return o->template || (self.hook_fd >= 0 && self.parent == template_of(o) &&

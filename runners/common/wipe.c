@@ -237,14 +237,26 @@ void wipe_note(const char *cwd)
         snprintf(unfit, sizeof(unfit), "programs can write to %s", path);
     else if (ipc_count(false) > 0)
         snprintf(unfit, sizeof(unfit), "there were System V objects at the start");
-    for (size_t i = 0; !unfit[0] && i < N_PLACES; i++) {
+    for (size_t i = 0; i < N_PLACES; i++) {
         struct place *p = &places[i];
+        const bool writable = access(p->path, W_OK) == 0 && stat(p->path, &p->was) == 0 &&
+                              statvfs(p->path, &p->space) == 0;
 
-        p->open = access(p->path, W_OK) == 0 && stat(p->path, &p->was) == 0 &&
-                  statvfs(p->path, &p->space) == 0;
-        if (p->open && !is_empty(p->path))
+        p->open = writable && is_empty(p->path);
+        if (writable && !p->open && !unfit[0])
             snprintf(unfit, sizeof(unfit), "%s was not empty at the start", p->path);
     }
+}
+
+void wipe_look(char text[LEFT_MAX])
+{
+    struct left left = {.text = text};
+
+    for (size_t i = 0; i < N_PLACES; i++) {
+        if (places[i].open)
+            left_in(places[i].path, &left);
+    }
+    left_end(&left);
 }
 
 bool wipe(int64_t until_ms, char *why)

@@ -43,6 +43,7 @@ MODULES = (
     "links",
     "crowds",
     "file_tools",
+    "first_tries",
     "network",
     "file_urls",
     "profiles",

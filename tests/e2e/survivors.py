@@ -101,7 +101,7 @@ def tree(top):
     for folder, folders, files in os.walk(os.fsencode(top)):
         for name in folders + files:
             path = os.path.join(folder, name)
-            if not path.startswith(b"/tmp/script"):
+            if not path.startswith((b"/tmp/script", b"/data/.script")):
                 found.append([repr(path)[:200], oct(os.lstat(path).st_mode)])
         if len(found) > 100:
             break

@@ -163,7 +163,12 @@ class Claims:
     def test_option_and_place(self):
         p = self.start("-p", "-o", HOOK, program=(sys.executable,))
         self.await_word(p, "started")
-        self.assertEqual(os.stat(self.script).st_size, 0)
+        self.assertFalse(os.path.exists(self.script))
+        self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
+
+    def test_place_while_it_comes_up(self):
+        program = (sys.executable, "-c", f"import os, runpy, sys; os.stat({self.script!r}); sys.argv = [{HOOK!r}, sys.argv[-1]]; runpy.run_path({HOOK!r}, run_name='__main__')")
+        p = self.start("-p", program=program)
         self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
 
     def test_time_of_waiting_is_not_the_programs(self):

@@ -193,7 +193,8 @@ static enum verdict list_entry(struct walk *w, int fd, const char *name, int dep
 {
     struct stat st;
 
-    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        (!w->q->folder[0] && !w->path[0] && snapshot_is_program(name, &st)))
         return GO_ON;
     if (matches(w, name)) {
         if (w->page->n == w->q->max)

@@ -124,7 +124,7 @@ static const struct arg_row exec_arguments[] = {
     ARG_ROW(struct exec, psandbox_id, "sandboxId", ARG_STRING, .required = true,
             .max = PSANDBOX_ID_MAX, .help = SANDBOX_ID_HELP),
     ARG_ROW(struct exec, command, "command", ARG_STRING, .max = COMMANDS_BYTES,
-            .help = "One command, for sh -c."),
+            .help = "One command, for bash -c."),
     ARG_ROW(
         struct exec, commands, "commands", ARG_LIST, .max = COMMANDS_BYTES,
         .max_items = PSANDBOX_COMMANDS_MAX,

@@ -8,9 +8,12 @@
 // last line it gets a function that hands out ways to its variables, which become properties of the global object: later
 // cells read and write the very variables, and a cell that declares a name again has a new one. A second module, which
 // the cell imports and which imports the cell, calls that function before the cell runs: so the ways are there when it fails.
+//
+// A cell lies where its files are, under a hidden name while it runs: /data/.cell-1.ts. Its mode says that it is no user's, as
+// that of a run's program does (runners/common/script.c).
 
 import { Buffer } from "node:buffer";
-import { mkdtempSync, read, writeFileSync, writeSync } from "node:fs";
+import { lstatSync, mkdtempSync, read, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runInNewContext } from "node:vm";
@@ -28,6 +31,8 @@ const { Bun, console, process, queueMicrotask, setImmediate } = globalThis;
 const language = new Set(runInNewContext("Object.getOwnPropertyNames(globalThis)"));
 const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 const folder = mkdtempSync(join(tmpdir(), "session-"));
+const home = process.cwd();
+const STICKY = 0o1000;
 let cells = 0;
 let failures = 0; // errors that no handler caught
 
@@ -53,14 +58,28 @@ function works(get) {
   }
 }
 
+// Makes the file of a cell; one that another interpreter has left goes, and a user's stays.
+function place(name, code) {
+  const path = join(home, `.${name}`);
+  try {
+    if (lstatSync(path, { throwIfNoEntry: false })?.mode & STICKY) rmSync(path);
+    writeFileSync(path, code, { flag: "wx", mode: STICKY | 0o600 });
+    return path;
+  } catch {
+    const apart = join(folder, name);
+    writeFileSync(apart, code);
+    return apart;
+  }
+}
+
 // Imports a cell. The answer is what does not exist of its imports: it has to be tried without a way to that.
 async function load(code, names, name) {
-  const cell = join(folder, `${name}.ts`);
+  const way = join(folder, `${name}-ways.mjs`);
   const ways = `export function $ways(){return{${names.map(handle).join()}}}`;
-  writeFileSync(cell, `${code}\n${ways}import"./${name}-ways.mjs";`);
+  const cell = place(`${name}.ts`, `${code}\n${ways}import${JSON.stringify(way)};`);
   writeFileSync(
-    join(folder, `${name}-ways.mjs`),
-    `import*as cell from"./${name}.ts";globalThis[Symbol.for("session.keep")](cell.$ways());`,
+    way,
+    `import*as cell from${JSON.stringify(cell)};globalThis[Symbol.for("session.keep")](cell.$ways());`,
   );
   try {
     await import(cell);
@@ -68,6 +87,8 @@ async function load(code, names, name) {
     const missing = error instanceof SyntaxError && NO_EXPORT.exec(error.message);
     if (missing && names.includes(missing[1])) return missing[1];
     throw error;
+  } finally {
+    rmSync(cell, { force: true });
   }
 }
 

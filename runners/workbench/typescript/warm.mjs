@@ -14,6 +14,7 @@ const { symbols: warm } = dlopen("/usr/local/lib/sandbox/warm.so", {
   sandbox_child: { args: ["ptr", "usize"], returns: "int" },
   sandbox_seed: { args: [], returns: "u32" },
 });
+const { wholeOutput } = require("./whole.mjs");
 const packet = new Uint8Array(PACKET_MAX);
 const decoder = new TextDecoder();
 
@@ -39,5 +40,6 @@ queueMicrotask(() => {
   delete require.cache[import.meta.path];
   warmUp();
   take(warm.sandbox_child(packet, PACKET_MAX));
+  wholeOutput();
   setRandomSeed(warm.sandbox_seed());
 });

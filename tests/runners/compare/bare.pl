@@ -68,7 +68,7 @@ sub read_run {
                 push @{$job{variables}}, substr($_, 1) if /^E/;
             }
             write_file($script, $job{code});
-            chmod 0600, $script;
+            chmod 01600, $script;
             return \%job;
         }
     }
@@ -118,6 +118,7 @@ while ((read_record())[0] eq 'N') {
     $run = 0;
     send_frame('W', 'started');
     my $job = read_run($script);
+    my $own = (lstat $script)[1];
     my $in = open_input($job->{input});
     pipe(my $out_read, my $out_write) or die "pipe: $!";
     pipe(my $err_read, my $err_write) or die "pipe: $!";
@@ -126,6 +127,7 @@ while ((read_record())[0] eq 'N') {
     my $status = relay($pid, fileno($out_read) => 'O', fileno($err_read) => 'E');
     kill 'KILL', -1;
     1 while waitpid(-1, 0) > 0;
+    unlink $script if ((lstat $script)[1] // 0) == $own;
     my $signal = $status & 127;
     send_frame('R', sprintf('{"exitCode":%d,"signal":%d}', $signal ? -1 : $status >> 8, $signal));
 }

@@ -25,9 +25,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 PRELOAD_S = 1.2
 PROGRAM_MS = 60000
 BARE_COMMANDS = {
-    "python": ("/tmp/script.py", "python3", "/tmp/script.py"),
-    "typescript": ("/tmp/script.ts", "bun", "run", "--no-install", "/tmp/script.ts"),
-    "bash": ("/tmp/script.sh", "bash", "/tmp/script.sh"),
+    "python": ("/data/.script.py", "python3", "/data/.script.py"),
+    "typescript": ("/data/.script.ts", "bun", "run", "--no-install", "/data/.script.ts"),
+    "bash": ("/data/.script.sh", "bash", "/data/.script.sh"),
 }
 
 

@@ -103,11 +103,49 @@ static void reports_are_understood_or_refused(void **state)
     }
 }
 
+static void what_a_run_has_left_comes_with_its_report(void **state)
+{
+    static const struct {
+        const char *text; /* behind the exit code */
+        bool good;
+        const char *left;
+        unsigned omitted;
+    } cases[] = {
+        {",\"left\":[\"/tmp/a.csv\",\"/tmp/\u00fc\"]", true, "/tmp/a.csv\n/tmp/\xc3\xbc\n", 0},
+        {",\"left\":[\"a\"],\"leftOmitted\":7", true, "a\n", 7},
+        {",\"leftOmitted\":2", true, "", 2},
+        {"", true, "", 0},
+        {",\"left\":\"/tmp/a\"", false, "", 0},
+        {",\"left\":[1]", false, "", 0},
+        {",\"left\":[[\"a\"]]", false, "", 0},
+        {",\"left\":[\"a\\nb\"]", false, "", 0},
+        {",\"left\":[\"a\\u0000b\"]", false, "", 0},
+        {",\"left\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\"]", false, "", 0},
+        {",\"leftOmitted\":-1", false, "", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_BUF struct buf in = BUF_INIT(4096);
+        AUTO_FREE char *report = mem_printf("{\"exitCode\":0%s}", cases[i].text);
+        struct engine_event event;
+        struct err e = ERR_INIT;
+
+        add_frame(&in, 'R', report);
+        if ((entry_frame_take(in.data, in.len, &event, &e) > 0) != cases[i].good)
+            fail_msg("%s", report);
+        if (!cases[i].good)
+            continue;
+        assert_string_equal(event.outcome.left, cases[i].left);
+        assert_int_equal(event.outcome.left_omitted, cases[i].omitted);
+    }
+}
+
 static void frames_outside_the_protocol_are_refused(void **state)
 {
     static const char *const heads[] = {
-        "X\0\0\0\5", "o\0\0\0\5", "O\0\1\0\5", "O\xff\xff\xff\xff", "O\0\0\0\4",
-        "O\0\0\0\0", "R\0\0\4\5", "R\0\0\0\4", "W\0\0\0\x25",       "\1\0\0\0\0"};
+        "X\0\0\0\5", "o\0\0\0\5",  "O\0\1\0\5", "O\xff\xff\xff\xff", "O\0\0\0\4",
+        "O\0\0\0\0", "R\0\0\x8\5", "R\0\0\0\4", "W\0\0\0\x25",       "\1\0\0\0\0"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
@@ -283,6 +321,7 @@ static void a_small_buffer_and_huge_lengths_are_errors(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_frame_is_taken_when_it_is_whole),
     cmocka_unit_test(reports_are_understood_or_refused),
+    cmocka_unit_test(what_a_run_has_left_comes_with_its_report),
     cmocka_unit_test(frames_outside_the_protocol_are_refused),
     cmocka_unit_test(words_about_waiting_and_starting_are_known),
     cmocka_unit_test(the_largest_frame_is_accepted),

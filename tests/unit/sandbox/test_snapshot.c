@@ -376,6 +376,12 @@ static void what_begins_with_a_dot_at_the_top_is_counted_and_not_listed(void **s
     assert_true(with.usage.bytes > without.usage.bytes);
     assert_works(snapshot_take_all(&f->sb, &all, &f->e), f->e);
     expect_diff(&with, &all, "+.bashrc +.config/settings ");
+    snapshot_clear(&all);
+    fixture_plant(f, ".script.py", "1");
+    fixture_plant(f, ".script-2.py", "1");
+    assert_int_equal(fchmodat(f->sb.fd, ".script.py", S_ISVTX | 0600, 0), 0); /* it runs */
+    assert_works(snapshot_take_all(&f->sb, &all, &f->e), f->e);
+    expect_diff(&with, &all, "+.bashrc +.config/settings +.script-2.py ");
 }
 
 static void a_small_listing_ends_where_what_is_hidden_is_large(void **state)

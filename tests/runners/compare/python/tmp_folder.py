@@ -3,6 +3,6 @@ import os
 import stat
 
 print(sorted(os.listdir("/tmp")), sorted(os.listdir("/dev/shm")), os.listdir("/data"))
-info = os.stat("/tmp/script.py")
+info = os.stat("/data/.script.py")
 print(stat.filemode(info.st_mode), info.st_uid, info.st_nlink)
-print(open("/tmp/script.py").readline())
+print(open("/data/.script.py").readline())

@@ -245,4 +245,30 @@ const struct conf_row settings_table[] = {
      "Maximum number of pictures of one run that are returned inline."},
     {0},
 };
+
+#define LEVELS "DEBUG=debug|INFO=info|WARNING=warn|WARN=warn|ERROR=error|CRITICAL=error"
+
+/* Of the servers whose tools are offered (common/README.md, "Coming from another server"). */
+const struct conf_other settings_others[] = {
+    {.name = "MCP_HTTP_ADDR", .instead = "nginx listens (start.sh takes the port; NGINX_HTTP_PORT, NGINX_BIND)"},
+    {.name = "TUNNEL_TOKEN", .instead = "docker-compose.cloudflare.yml takes it"},
+    {.name = "SANDBOX_DATA_DIR", .instead = "SANDBOX_ROOT is the place"},
+    {.name = "SANDBOX_IMAGE", .instead = "runners are found by their labels (SANDBOX_IMAGES)"},
+    {.name = "SANDBOX_MEMORY_LIMIT", .ours = "SANDBOX_MEMORY"},
+    {.name = "SANDBOX_CPU_LIMIT", .ours = "SANDBOX_CPUS"},
+    {.name = "SANDBOX_EXEC_TIMEOUT_S", .ours = "SANDBOX_TIMEOUT", .unit = "s"},
+    {.name = "SANDBOX_SESSION_TTL_M", .ours = "SANDBOX_PERSISTENT_IDLE", .unit = "m"},
+    {.name = "SANDBOX_MAX_SESSIONS", .ours = "SANDBOX_PERSISTENT_MAX"},
+    {.name = "SANDBOX_CLEANUP_INTERVAL_M", .instead = "what expires is removed within minutes"},
+    {.name = "SANDBOX_MAX_UPLOAD_BYTES", .ours = "SANDBOX_UPLOAD_MAX"},
+    {.name = "SANDBOX_MAX_ARTIFACT_READ_BYTES", .instead = "SANDBOX_FILE_MAX bounds it, and uploads in calls"},
+    {.name = "SANDBOX_MAX_OUTPUT_BYTES", .ours = "SANDBOX_OUTPUT_KEEP"},
+    {.name = "SANDBOX_MAX_CODE_BYTES", .ours = "SANDBOX_CODE_MAX"},
+    {.name = "SANDBOX_HTTP_HOST", .instead = "nginx serves files (NGINX_BIND)"},
+    {.name = "SANDBOX_HTTP_PORT", .instead = "nginx serves files (NGINX_HTTPS_PORT, NGINX_HTTP_PORT)"},
+    {.name = "SANDBOX_LOG_LEVEL", .ours = "SANDCGI_LOG_LEVEL", .words = LEVELS},
+    {.name = "SANDBOX_LOG_FILE", .ours = "SANDCGI_LOG"},
+    {.name = "SANDBOX_LOG_FORMAT", .ours = "SANDCGI_LOG_FORMAT", .words = "console=text"},
+    {0},
+};
 /* clang-format on */

@@ -60,12 +60,14 @@ struct settings {
     char instance_id[17];
     char *links_url; /* public_base_url, with the node behind it: what links begin with */
     int toolset;     /* of tools, by toolset_find */
+    char *notes;     /* lines: names of other servers that were set, and what became of them */
     struct pool_settings pool;
     struct index_settings index;
     struct tenants tenants; /* of SANDBOX_TENANTS_FILE; no limits without it */
 };
 
 extern const struct conf_row settings_table[];
+extern const struct conf_other settings_others[];
 
 #define SETTINGS_FILE "/etc/sandcgi/sandcgi.conf"
 

@@ -294,9 +294,14 @@ const char *settings_default_file(void)
 
 int settings_load(struct settings *out, const char *path, struct err *e)
 {
+    const struct conf_source from = {settings_table, settings_others, path};
+    AUTO_BUF struct buf notes = BUF_INIT(16 * 1024);
+
     *out = (struct settings){0};
-    if (conf_load(settings_table, out, path, e) == 0 && check_all(out, e) == 0 &&
-        settings_derive(out, e) == 0 && check_oauth(out, e) == 0 && load_tenants(out, e) == 0)
+    int result = conf_load(&from, out, &notes, e);
+    out->notes = buf_take(&notes);
+    if (result == 0 && check_all(out, e) == 0 && settings_derive(out, e) == 0 &&
+        check_oauth(out, e) == 0 && load_tenants(out, e) == 0)
         return 0;
     settings_clear(out);
     return -1;
@@ -307,4 +312,5 @@ void settings_clear(struct settings *s)
     conf_clear(settings_table, s);
     tenants_clear(&s->tenants);
     free(TAKE_PTR(s->links_url));
+    free(TAKE_PTR(s->notes));
 }

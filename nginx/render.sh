@@ -47,7 +47,7 @@ declare -A value=(
     [REAL_IP_HEADER]=X-Forwarded-For   # that header; of a Cloudflare Tunnel CF-Connecting-IP
     [HOSTS]=''                         # names that /mcp may be called under, besides localhost; * is any
     [ORIGINS]=''                       # origins of web pages that may call /mcp, besides those of that host
-    [PROFILES]=''                      # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME
+    [PROFILES]=all                     # sets of tools (sandcgi's setting TOOLS) to offer as well, each at /mcp/NAME; all: those of other servers
     [TOOLSETS]=''                      # TENANT=SET[+SET...] for every tenant that finds other tools at /mcp than TOOLS says
     [NETWORKS]=''                      # TENANT=TIER for every tenant whose programs get less than SANDBOX_NETWORK: none, public
     [NEVER_REUSE]=''                   # locations (/mcp, /mcp/NAME) whose programs get containers of their own, whatever SANDBOX_REUSE says
@@ -234,7 +234,14 @@ derive_signed()
     value[TOKEN_REFUSAL]="if (\$secure_link != 1) { return 403; }"
 }
 
-# The sets are not listed here: sandcgi answers 404 to an unknown name. /mcp/all is always there.
+# The names behind /mcp: "all" stands for the sets of other servers, "none" for nothing. Others are not listed here: sandcgi answers 404
+# to an unknown name. /mcp/all is always there.
+profiles()
+{
+    { echo all && words "${value[PROFILES]}" | sed -e 's/^all$/runner\nsession\ncontainer\ninterpreter/' -e '/^none$/d'; } | sort -u
+}
+
+# Where the first server's clients had their stream once, they find that of its tools.
 derive_profiles()
 {
     local word locations=''
@@ -244,7 +251,8 @@ derive_profiles()
         locations+="location = ${value[PREFIX]}/mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
         locations+="    set \$sandcgi_answers \"\";"$'\n'
         locations+="    include \"${value[CONF_DIR]}/mcp.conf\";"$'\n}\n'
-    done < <(words "all ${value[PROFILES]}" | sort -u)
+        [[ $word != runner ]] || locations+="location = ${value[PREFIX]}/mcp/events { rewrite ^ ${value[PREFIX]}/mcp/runner last; }"$'\n'
+    done < <(profiles)
     value[PROFILE_LOCATIONS]=${locations%$'\n'}
 }
 
@@ -309,7 +317,7 @@ if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
             [[ $word == / ]] || path+=$word
             [[ $locations == *"= $path {"* ]] || locations+="location = $path { include \"${value[CONF_DIR]}/metadata.conf\"; }"$'\n'
         done
-    done < <(printf '/\n/mcp\n/mcp/api\n/mcp/all\n' && words "${value[PROFILES]}" | sed 's,^,/mcp/,')
+    done < <(printf '/\n/mcp\n/mcp/api\n' && profiles | sed 's,^,/mcp/,')
     value[METADATA_LOCATIONS]="${locations}location = /.sandcgi/metadata-options {
     internal;
     access_log off;

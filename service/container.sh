@@ -39,6 +39,7 @@ fi
 values=$(sandcgi settings --values --config "$settings")
 page=/usr/share/sandcgi/page # in nginx's container
 ! grep -q '^NGINX_PAGE=false' "$settings" || page=
+profiles=${NGINX_PROFILES:-$(sed -n 's/^NGINX_PROFILES=//p' "$settings" | tr -d "\"'")}
 oauth=''
 judge=''
 [ "$(value SANDCGI_OAUTH)" != builtin ] || oauth=unix:/run/sandcgi/oauth.sock
@@ -58,7 +59,7 @@ mkdir -p "$site"
     REAL_IP_FROM="${REAL_IP_HEADER:+10.0.0.0/8 172.16.0.0/12 192.168.0.0/16}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
     STORE="$store" SIGNED_URLS="$signed" BODY_MAX="$(value SANDCGI_MAX_BODY)" UPLOAD_MAX="$(value SANDBOX_UPLOAD_MAX)" \
     STREAMS="$(value SANDCGI_MAX_STREAMS)" READ_TIMEOUT=$(($(seconds "$(value SANDBOX_TIMEOUT_MAX)") + 120)) \
-    CACHE_DIR=/tmp PARAM_HEADERS="$headers" UPLOADS=stream PAGE_DIR="$page" PREFIX="$path" \
+    CACHE_DIR=/tmp PARAM_HEADERS="$headers" UPLOADS=stream PAGE_DIR="$page" PREFIX="$path" PROFILES="${profiles:-all}" \
     HOSTS="${host%:[0-9]*} $(value SANDCGI_ALLOWED_HOSTS)" ORIGINS="$origin $(value SANDCGI_ALLOWED_ORIGINS)"
 umask 077
 printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$(cat "$secret")" >"$site/front-secret.conf"

@@ -2,7 +2,6 @@
 
 #include "common/base/conf.h"
 
-#include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/base/utf8.h"
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FILE_MAX_BYTES     (1024 * 1024)
 #define STRING_DEFAULT_MAX 4096
 #define QUOTED_MAX         60 /* of a wrong value, in messages */
 
@@ -354,132 +352,6 @@ const struct conf_row *conf_find(const struct conf_row *table, const char *name)
         if (strcmp(table->name, name) == 0)
             return table;
     return NULL;
-}
-
-/* True when the table has a name with the same part up to the first '_'. */
-static bool prefix_is_ours(const struct conf_row *table, const char *name)
-{
-    size_t len = strcspn(name, "_");
-    for (; name[len] && table->name; table++)
-        if (strncmp(table->name, name, len + 1) == 0)
-            return true;
-    return false;
-}
-
-static bool is_key(const char *s)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-    return *s && !(*s >= '0' && *s <= '9') && s[strspn(s, letters)] == '\0';
-}
-
-/* Cuts blanks off both ends, in place. */
-static char *trim(char *s)
-{
-    s += strspn(s, " \t\r");
-    size_t len = strlen(s);
-    while (len > 0 && strchr(" \t\r", s[len - 1]))
-        s[--len] = '\0';
-    return s;
-}
-
-/* Removes one pair of quotes in place; NULL when the closing one is missing. */
-static char *unquote(char *s)
-{
-    if (*s != '"' && *s != '\'')
-        return s;
-    size_t len = strlen(s);
-    if (len < 2 || s[len - 1] != s[0])
-        return NULL;
-    s[len - 1] = '\0';
-    return s + 1;
-}
-
-static int set_from_line(const struct conf_row *table, void *settings, char *line,
-                         const char *where, struct err *e)
-{
-    char *key = trim(line);
-    if (!*key || *key == '#')
-        return 0;
-    if (strncmp(key, "export", 6) == 0 && (key[6] == ' ' || key[6] == '\t'))
-        key = trim(key + 6);
-    char *equals = strchr(key, '=');
-    if (equals)
-        *equals = '\0';
-    key = trim(key);
-    /* The line is not quoted: it may be a secret that lost its key. */
-    if (!equals || !is_key(key))
-        return err_set(e, ERR_INVALID, "%s: expected KEY=VALUE", where);
-    const struct conf_row *row = conf_find(table, key);
-    if (!row && prefix_is_ours(table, key))
-        return err_set(e, ERR_INVALID, "%s: there is no setting %s (a typing error?)", where, key);
-    if (!row)
-        return 0;
-    char *value = unquote(trim(equals + 1));
-    if (!value)
-        return err_set(e, ERR_INVALID, "%s: %s: the quote is not closed", where, key);
-    return conf_set(row, settings, value, where, e);
-}
-
-/* text is cut into lines in place. */
-static int load_text(const struct conf_row *table, void *settings, const char *path, char *text,
-                     struct err *e)
-{
-    char *next = text;
-    for (unsigned number = 1; next && *next; number++) {
-        AUTO_FREE char *where = mem_printf("file %s, line %u", path, number);
-        char *line = strsep(&next, "\n");
-        if (set_from_line(table, settings, line, where, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int load_file(const struct conf_row *table, void *settings, const char *path, struct err *e)
-{
-    /* All room at once: a buffer that grows would leave copies of the secrets in freed memory. */
-    AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
-    int result = -1;
-
-    if (!buf_reserve(&text, FILE_MAX_BYTES))
-        return err_set(e, ERR_LIMIT, "file %s: no memory for it", path);
-    if (fdio_read_file(path, &text, e) == 0) {
-        if (text.len > 0 && memchr(text.data, 0, text.len))
-            err_set(e, ERR_INVALID, "file %s: is not text (it holds a NUL)", path);
-        else
-            result = load_text(table, settings, path, text.data, e);
-    }
-    explicit_bzero(text.data, FILE_MAX_BYTES);
-    return result;
-}
-
-static int check_required(const struct conf_row *table, void *settings, const char *path,
-                          struct err *e)
-{
-    for (const struct conf_row *row = table; row->name; row++) {
-        if (!(row->flags & CONF_REQUIRED) || row->type != CONF_STRING ||
-            **(char **)field_of(row, settings))
-            continue;
-        AUTO_BUF struct buf allowed = BUF_INIT(1024);
-        conf_describe(row, &allowed);
-        return err_set(e, ERR_INVALID, "%s must be set, in %s or the environment, to %s", row->name,
-                       path ? path : "a settings file (--config FILE)", buf_str(&allowed));
-    }
-    return 0;
-}
-
-int conf_load(const struct conf_row *table, void *settings, const char *path, struct err *e)
-{
-    for (const struct conf_row *row = table; row->name; row++)
-        if (conf_set(row, settings, initial_of(row), "default", e) < 0)
-            return -1;
-    if (path && load_file(table, settings, path, e) < 0)
-        return -1;
-    for (const struct conf_row *row = table; row->name; row++) {
-        const char *text = getenv(row->name);
-        if (text && conf_set(row, settings, text, "environment", e) < 0)
-            return -1;
-    }
-    return check_required(table, settings, path, e);
 }
 
 void conf_clear(const struct conf_row *table, void *settings)

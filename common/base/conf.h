@@ -40,17 +40,33 @@ struct conf_row {
 
 /* The table ends with a row whose name is NULL. */
 
+/* A name that another server has for a setting, or for one that there is not here. */
+struct conf_other {
+    const char *name;
+    const char *ours;    /* the row's name; NULL: there is none, */
+    const char *instead; /* and what to know about that */
+    const char *unit;    /* behind a bare number; NULL: none */
+    const char *words;   /* "THEIRS=OURS" separated by '|', whatever the case; NULL: the same */
+};
+
+struct conf_source {
+    const struct conf_row *table;
+    const struct conf_other *others; /* ends as the table does; NULL: none */
+    const char *path;                /* of a file; NULL: none */
+};
+
 /*
- * Fills *settings (zeroed by the caller) from the defaults, then from the file at path (NULL: no
- * file), then from envp-like lookups through getenv. Lines are KEY=VALUE; blank lines and lines
+ * Fills *settings (zeroed by the caller) from the defaults, then from the file, then from envp-like
+ * lookups through getenv; then, where ours is not set, from the names of others in both, of which
+ * notes has a line each. Lines are KEY=VALUE; blank lines and lines
  * starting with '#' are ignored; one pair of single or double quotes around the value is
  * removed; "export " in front is allowed. A key that the table does not know is an error when it
  * begins with a prefix of the table's names (up to the first '_'), since it is probably a typing
- * error; other keys are ignored. Errors name file, line, key and the allowed values, never the
- * value of a secret. Strings are allocated, never NULL, valid UTF-8 without control characters;
- * conf_clear frees them, also after a failure.
+ * error: the nearest name is told; other keys are ignored. Errors name file, line, key and the
+ * allowed values, never the value of a secret. Strings are allocated, never NULL, valid UTF-8
+ * without control characters; conf_clear frees them, also after a failure.
  */
-int conf_load(const struct conf_row *table, void *settings, const char *path, struct err *e);
+int conf_load(const struct conf_source *from, void *settings, struct buf *notes, struct err *e);
 void conf_clear(const struct conf_row *table, void *settings);
 
 /*

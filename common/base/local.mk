@@ -7,7 +7,7 @@ libbase_a_SOURCES = \
 	common/base/privsep.c common/base/privsep.h \
 	common/base/privsep_confine.c \
 	common/base/clock.c common/base/clock.h \
-	common/base/conf.c common/base/conf.h \
+	common/base/conf.c common/base/conf_load.c common/base/conf.h \
 	common/base/crypto.c common/base/crypto.h \
 	common/base/embed.h \
 	common/base/err.c common/base/err.h \

@@ -85,6 +85,9 @@ void supervisors_tick(struct broker *b);
 void supervisors_catch_up(struct broker *b);
 /* Its process is gone (status as of waitpid; 0: unknown), and so is its row. */
 void supervisors_reap(struct broker *b, struct child *child, int status);
+/* That persistent sandbox, or a run that is not waited for, ends, and takes no more calls; why: as
+ * child_io_end. */
+void supervisors_end_one(struct child *child, const char *why);
 /* The server stops: persistent sandboxes end when what runs in them has ended, and runs if they are
  * not waited for. Relieved by another broker, the former are released, and look for that one. */
 void supervisors_end(struct broker *b);

@@ -164,6 +164,13 @@ int child_io_hand(struct child *child, const struct handed_call *call, struct er
     return child_post(child, message, call->connection, e);
 }
 
+int child_io_end(struct child *child, const char *why, struct err *e)
+{
+    json_auto_t *message = json_pack("{s:s, s:s*}", "do", "end", "why", why);
+
+    return child_post(child, message, -1, e);
+}
+
 int child_io_tell(struct child *child, const char *what, struct err *e)
 {
     json_auto_t *message = json_pack("{s:s}", "do", what);

@@ -60,3 +60,5 @@ void child_io_poll(struct child_io *io);
 int child_io_hand(struct child *child, const struct handed_call *call, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);
+/* A persistent sandbox ends when nothing runs in it, for that reason; NULL: the server stops. */
+int child_io_end(struct child *child, const char *why, struct err *e);

@@ -43,21 +43,48 @@ static int want_decode(const struct spawner *s, const json_t *head, struct want 
     return sandbox_name(s->root, out->tenant, out->conversation, out->sandbox_dir, e);
 }
 
-static int check_room(const struct spawner *s, const char *tenant, struct err *e)
+/* A session of run_code gives way, its files stay and its next call says so; a sandbox that a
+ * client made does not, since its client counts on all that is in it. Another tenant's session
+ * gives way only to one that has none of its own to give up: so nobody pushes out more than one at
+ * a time. */
+static bool make_room(const struct spawner *s, const char *tenant)
 {
     const struct psandbox_settings *most = &s->config->limits.persistent;
-    size_t own = children_count(s->children, is_open, tenant);
+    const size_t own = children_count(s->children, is_open, tenant);
+    const size_t all = children_count(s->children, is_open, NULL);
+    struct child *session = NULL;
 
-    if (own >= most->tenant_max)
+    if (own < most->tenant_max && share_allows(own, all, most->server_max))
+        return true;
+    session = children_find_idle_session(s->children, tenant);
+    if (!session && own < most->tenant_max && all > 0 &&
+        share_allows(own, all - 1, most->server_max))
+        session = children_find_idle_session(s->children, NULL);
+    if (!session)
+        return false;
+    supervisors_end_one(session, "another session needed its place");
+    return true;
+}
+
+static int check_room(const struct spawner *s, const struct want *want, struct err *e)
+{
+    const struct psandbox_settings *most = &s->config->limits.persistent;
+    /* What the caller of either has: run_code alone, or close_sandbox, too. */
+    const char *way = want->session
+                          ? "call again without session, or when one has ended what it runs"
+                          : "close one first (close_sandbox)";
+
+    if (make_room(s, want->tenant))
+        return 0;
+    if (children_count(s->children, is_open, want->tenant) >= most->tenant_max)
         return err_set(e, ERR_LIMIT,
-                       "%" PRIu64 " persistent sandboxes are open, which is the most "
-                       "(SANDBOX_PERSISTENT_MAX): close one first",
-                       most->tenant_max);
-    if (!share_allows(own, children_count(s->children, is_open, NULL), most->server_max))
-        return err_set(e, ERR_BUSY,
-                       "the server has no room for another persistent sandbox of yours "
-                       "(SANDBOX_PERSISTENT_SERVER); close one, or try again later");
-    return 0;
+                       "%" PRIu64 " persistent sandboxes are in use, which is the most "
+                       "(SANDBOX_PERSISTENT_MAX): %s",
+                       most->tenant_max, way);
+    return err_set(e, ERR_BUSY,
+                   "the server has no room for another persistent sandbox of yours "
+                   "(SANDBOX_PERSISTENT_SERVER): %s, or try again later",
+                   way);
 }
 
 static int check_image(const struct spawner *s, const char *image, struct err *e)
@@ -80,9 +107,11 @@ static int psandbox_start_new(const struct spawner *s, int fd, const json_t *hea
         .call = {.head = head, .connection = fd, .sandbox_dir = want->sandbox_dir}};
     struct child *child = NULL;
 
-    if (check_room(s, want->tenant, e) < 0 || (want->image && check_image(s, want->image, e) < 0))
+    if (want->image && check_image(s, want->image, e) < 0)
         return -1;
     if (want->language && !(wanted.runner = runners_find(s->runners, want->language, e)))
+        return -1;
+    if (check_room(s, want, e) < 0)
         return -1;
     child = spawn_supervisor(s, CHILD_PSANDBOX, &wanted, e);
     if (!child)
@@ -91,6 +120,7 @@ static int psandbox_start_new(const struct spawner *s, int fd, const json_t *hea
     child->network = wire_network(head) != NETWORK_NONE;
     child->session = want->session;
     child->n_handed = want->session;
+    child->used_us = clock_mono_us();
     return 0;
 }
 

@@ -71,6 +71,7 @@ static void apply_event(struct broker *b, const struct child_event *event)
         json_decref(child->calls);
         child->calls = event->runs;
         child->n_handed -= event->n_dealt < child->n_handed ? event->n_dealt : child->n_handed;
+        child->used_us = clock_mono_us();
         tenant_limits_note_run(b, child->tenant, event->ran_ms);
         run_queue_place(b->queue);
         break;
@@ -122,6 +123,15 @@ void supervisors_catch_up(struct broker *b)
 
 /* ---- calls ---- */
 
+void supervisors_end_one(struct child *child, const char *why)
+{
+    struct err e = ERR_INIT;
+
+    if (child_io_end(child, why, &e) < 0)
+        log_debug("%s cannot be told to end: %s", child->run_id, e.text);
+    child_set_state(child, CHILD_ENDED);
+}
+
 static struct child *find_session(struct broker *b, const json_t *head)
 {
     const char *language = json_get_string(head, "language");
@@ -168,29 +178,36 @@ bool supervisors_await(struct broker *b, const json_t *head)
     return child && child->reattaching;
 }
 
+/* A session's network stays as it began: another one is begun for a call that wants one. That a
+ * call wants none does not end what a call before it was given. */
+static bool has_network(const struct child *session, const json_t *head)
+{
+    return wire_network(head) != NETWORK_NONE
+               ? session->network
+               : !session->network || wire_session_network(head) != NETWORK_NONE;
+}
+
 bool supervisors_hand(struct broker *b, int fd, const json_t *head)
 {
     struct child *child = find_or_look(b, head);
     const struct handed_call call = {.head = head, .connection = fd};
     struct err e = ERR_INIT;
 
+    if (child && op_of(head) == OP_SESSION && !has_network(child, head) &&
+        child_is_idle_session(child))
+        supervisors_end_one(child, child->network ? "it had a network, which this call has not"
+                                                  : "it had no network, which this call wants");
     /* Of one that has ended there is a record, if any. */
     if (!child || child->state == CHILD_ENDED || child_io_hand(child, &call, &e) < 0)
         return false;
-    child->n_handed += op_of(head) == OP_EXEC || op_of(head) == OP_SESSION;
+    if (op_of(head) == OP_EXEC || op_of(head) == OP_SESSION) {
+        child->n_handed++;
+        child->used_us = clock_mono_us();
+    }
     return true;
 }
 
 /* ---- a broker before, and the one after ---- */
-
-static void tell_end(struct child *child)
-{
-    struct err e = ERR_INIT;
-
-    if (child_io_tell(child, "end", &e) < 0)
-        log_debug("%s cannot be told to end: %s", child->run_id, e.text);
-    child_set_state(child, CHILD_ENDED);
-}
 
 void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
 {
@@ -221,7 +238,7 @@ void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
     if (!run && !op_is_of_this_version(head)) {
         log_info("sandbox %s is of another version, and ends when nothing runs in it",
                  child->run_id);
-        tell_end(child);
+        supervisors_end_one(child, NULL);
     }
 }
 
@@ -250,7 +267,7 @@ void supervisors_end(struct broker *b)
             child_io_close(&b->io, c);
             children_remove(b->children, c);
         } else if (c->state != CHILD_ENDED && (psandbox || (b->ending && run))) {
-            tell_end(c);
+            supervisors_end_one(c, NULL);
         }
     }
 }

@@ -179,6 +179,7 @@ struct mcp_origin {
     const char *method;           /* Mcp-Method */
     const char *name;             /* Mcp-Name */
     const char *session;          /* Mcp-Session-Id */
+    bool bare_stream;             /* a stream needs none (/mcp/events) */
     const char *accept;           /* may the answer be an event stream? */
     /* The value of Mcp-Param-<name> (name as in x-mcp-header, any case), or NULL. NULL function:
      * none. */

@@ -61,8 +61,8 @@ struct run_options {
     bool open_files;    /* descriptors of the first changed files come with the answer */
     uint64_t keep_over; /* the result is kept when the program has printed more bytes; 0: not for
                            that */
-    bool session; /* in the conversation's persistent sandbox that keeps variables: no wait_ms,
-                     background, stdin, args, env */
+    bool session;       /* in the conversation's persistent sandbox that keeps variables */
+    enum network_tier session_network; /* that such a sandbox may have, though the run wants none */
     const json_t *imports; /* names that the code imports, an array of strings; NULL: unknown */
 };
 

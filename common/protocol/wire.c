@@ -36,11 +36,21 @@ const char *run_status_name(enum run_status s)
     return status_names[s];
 }
 
-enum network_tier wire_network(const json_t *head)
+static enum network_tier tier_of(const json_t *head, const char *name)
 {
-    json_int_t tier = json_get_integer(head, "network", NETWORK_NONE);
+    json_int_t tier = json_get_integer(head, name, NETWORK_NONE);
 
     return tier < NETWORK_NONE || tier > NETWORK_LAN ? NETWORK_LAN : (enum network_tier)tier;
+}
+
+enum network_tier wire_network(const json_t *head)
+{
+    return tier_of(head, "network");
+}
+
+enum network_tier wire_session_network(const json_t *head)
+{
+    return tier_of(head, "sessionNetwork");
 }
 
 json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)
@@ -61,6 +71,8 @@ json_t *wire_run_head_new(const struct run_request *r, const struct run_options 
         json_array_append(imports, json_array_get(m->imports, i));
     if (imports)
         json_object_set_new(head, "imports", imports);
+    if (m->session)
+        json_object_set_new(head, "sessionNetwork", json_integer(m->session_network));
     return head;
 }
 

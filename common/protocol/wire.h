@@ -7,7 +7,8 @@
  * records (run_body.h)
  *   {"op":"get_run", tenant, runId, sinceByte?, newMax, waitMs, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
- *   {"op":"session", …as run…}: in the conversation's persistent sandbox
+ *   {"op":"session", …as run…, sessionNetwork (enum network_tier)}: in the conversation's
+ * persistent sandbox
  *   {"op":"create_psandbox", tenant, conversationId, language?, image?, alias?, network, idleMs,
  * totalMs}
  *   {"op":"exec", tenant, sandboxId, timeoutMs, waitMs, background, live, cancelOnDisconnect,
@@ -40,7 +41,7 @@
  *   {"do":"hand","head":{…},"queueMs":N,"runId","imageId"?,"sandboxDir"?}: a call, with its
  * connection, a body unread; the last two of a run
  *   {"do":"preload"}     {"do":"preload_fast"}: its limit of processor time may be raised meanwhile
- *   {"do":"end"}: the server does not wait for the run; of a persistent sandbox: it stops
+ *   {"do":"end","why"?}: the server does not wait for the run; of a persistent sandbox: it stops
  *   {"do":"next"}: nothing of the run that has ended is asked for any more; the container is wiped
  *   {"is":"waiting","tier":"started"|"preloaded","memoryBytes":N}   {"is":"running"}
  *   {"is":"started"}   {"is":"ended","reusable":bool,"ranMs":N}   {"is":"doubted"}: the wipe failed
@@ -76,6 +77,8 @@
 
 /* The member "network" of a head. */
 enum network_tier wire_network(const json_t *head);
+/* The member "sessionNetwork": a session that has no more than that goes on with it. */
+enum network_tier wire_session_network(const json_t *head);
 
 /* The head of "run", without what is in its body. */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);

@@ -105,6 +105,23 @@ struct child *children_find_session(struct children *list, const char *sandbox_d
     return NULL;
 }
 
+bool child_is_idle_session(const struct child *child)
+{
+    return child->session && child->state != CHILD_ENDED && !child->reattaching &&
+           child->n_handed == 0 && json_array_size(child->calls) == 0;
+}
+
+struct child *children_find_idle_session(struct children *list, const char *tenant)
+{
+    struct child *found = NULL;
+
+    for (struct child *c = list->first; c; c = c->next)
+        if (child_is_idle_session(c) && (!tenant || is_of(c, tenant)) &&
+            (!found || c->used_us < found->used_us))
+            found = c;
+    return found;
+}
+
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx)
 {

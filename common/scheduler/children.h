@@ -54,6 +54,7 @@ struct child {
     json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt",
                         "background"}]; NULL: none; owned */
     size_t n_handed; /* calls that it has been handed to run something, and has not told of yet */
+    int64_t used_us; /* clock_mono_us of the last of these; 0: a broker before handed it */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
@@ -88,6 +89,12 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
  */
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
                                     const char *language, const char *image, bool network);
+/* Of the tenant's (NULL: everyone's) sessions that run nothing the one that is unused longest;
+ * NULL.
+ */
+struct child *children_find_idle_session(struct children *list, const char *tenant);
+/* It is one, and runs nothing. */
+bool child_is_idle_session(const struct child *child);
 /* Those for which is() holds; NULL: all. */
 size_t children_count(const struct children *list, bool (*is)(const struct child *, const void *),
                       const void *ctx);

@@ -50,8 +50,8 @@ static struct deadline tend_idle(struct supervisor *s)
     if (calls_busy(s) > 0)
         return DEADLINE_NEVER;
     snprintf(reason, sizeof reason, "it was unused for %" PRId64 " seconds", s->idle_ms / 1000);
-    if (s->ending)
-        psandbox_stop(s, "closed", "the server was stopped");
+    if (*s->ending)
+        psandbox_stop(s, "closed", s->ending);
     else if (deadline_passed(idle))
         psandbox_stop(s, "expired", reason);
     else if (pauses && deadline_passed(at(s->used_ms + pause_ms)))
@@ -73,7 +73,7 @@ struct deadline psandbox_tend(struct supervisor *s)
         psandbox_stop(s, "expired", reason);
     }
     if (deadline_passed(orphan))
-        psandbox_stop(s, "closed", "the server was stopped");
+        psandbox_stop(s, "closed", PSANDBOX_SERVER_STOPPED);
     return deadline_min(deadline_min(total, orphan), tend_idle(s));
 }
 

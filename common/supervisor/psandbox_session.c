@@ -15,7 +15,7 @@
 
 #define RECORD_HEADER 4
 #define RECORD_DEPTH  4
-#define CELL_MAX      (8u * WIRE_HEAD_MAX + 6u * 8u * 1024 * 1024) /* any code, escaped */
+#define CELL_MAX      (8u * WIRE_HEAD_MAX + 6u * 18u * 1024 * 1024) /* any code and input, escaped */
 
 static const struct {
     const char *language;
@@ -289,14 +289,31 @@ void psandbox_on_control(struct supervisor *s, struct psandbox_session *session,
 
 /* ---- cells ---- */
 
-static int send_cell(struct supervisor *s, uint32_t id, const struct call *call, struct err *e)
+/* NULL: there are none. */
+static json_t *texts_new(const char *const *texts, size_t n)
 {
-    const struct run_body *body = &call->run.body;
-    AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
-    AUTO_BUF struct buf code = BUF_INIT(body->code_len);
+    json_t *list = n > 0 ? json_array() : NULL;
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_from_bytes(texts[i], strlen(texts[i])));
+    return list;
+}
+
+static json_t *cell_new(const struct run_body *body)
+{
+    AUTO_BUF struct buf code = BUF_INIT(body->code_len), input = BUF_INIT(body->input_len);
 
     entry_records_join(body->message.data, body->streams_len, 'C', &code);
-    json_auto_t *cell = json_pack("{s:o}", "code", json_from_bytes(buf_str(&code), code.len));
+    entry_records_join(body->message.data, body->streams_len, 'I', &input);
+    return json_pack("{s:o, s:o, s:o*, s:o*}", "code", json_from_bytes(buf_str(&code), code.len),
+                     "input", json_from_bytes(buf_str(&input), input.len), "args",
+                     texts_new(body->args, body->n_args), "env", texts_new(body->env, body->n_env));
+}
+
+static int send_cell(struct supervisor *s, uint32_t id, const struct call *call, struct err *e)
+{
+    AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
+    json_auto_t *cell = cell_new(&call->run.body);
 
     if (wire_frame(cell, &record, e) < 0)
         return -1;
@@ -339,17 +356,18 @@ void psandbox_cell_next(struct supervisor *s)
 int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
-    enum network_tier network = wire_network(call->run.head);
+    enum network_tier wanted = wire_network(call->run.head);
+    enum network_tier network = wire_network(s->base.start->call.head);
 
-    if (network != wire_network(s->base.start->call.head))
-        return err_set(e, ERR_INVALID,
-                       "network: this session was begun %s it; say so again, or reset it first",
-                       network == NETWORK_NONE ? "with" : "without");
+    /* The main process begins another one as soon as nothing runs in this. */
+    if (wanted != network &&
+        (wanted != NETWORK_NONE || network > wire_session_network(call->run.head)))
+        return err_set(e, ERR_BUSY,
+                       "network: this session runs something %s it; call again when that has ended",
+                       network == NETWORK_NONE ? "without" : "with");
     call->session = session_in(s, call->run.request.language);
-    if (!s->keeps_variables || !call->session || !body->has_code || body->input_len > 0 ||
-        body->n_args > 0 || body->n_env > 0 || body->cwd)
-        return err_set(e, ERR_INVALID,
-                       "stdin, args and environment: a session takes none of them, only code");
+    if (!s->keeps_variables || !call->session || !body->has_code || body->cwd)
+        return err_set(e, ERR_INVALID, "session: it takes a program of one of its languages");
     return 0;
 }
 

@@ -6,20 +6,22 @@
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
 
+#include <stdio.h>
+
 #define DISK_TRIES 10 /* counts in a row that were too much, while commands are killed */
 
 /* ---- the channel ---- */
 
-/* The server stops. It does not wait for a run. */
-static void on_end(void *owner, const json_t *no_members, int no_connection)
+/* The server stops, or the sandbox gives way. The server does not wait for a run. */
+static void on_end(void *owner, const json_t *message, int no_connection)
 {
     struct supervisor *s = owner;
     struct call *run = s->calls[0];
+    const char *why = json_get_string(message, "why");
 
-    (void)no_members;
     (void)no_connection;
     if (s->base.start->psandbox) {
-        s->ending = true;
+        snprintf(s->ending, sizeof s->ending, "%s", why ? why : PSANDBOX_SERVER_STOPPED);
         return;
     }
     if (run && run->phase < CALL_AFTER)
@@ -35,7 +37,7 @@ static bool on_lost(void *owner)
 
     if (s->base.start->psandbox) {
         s->orphan = deadline_in_ms(PSANDBOX_ORPHAN_MS);
-        return !s->ending && !s->base.stop;
+        return !*s->ending && !s->base.stop;
     }
     if (run && run->run.output)
         return !run->run.reply;

@@ -27,6 +27,8 @@
 #define CALL_HANGS_MS      20000 /* for a killed command to end; then the container is given up */
 #define PSANDBOX_ORPHAN_MS 60000 /* how long one goes on without a main process */
 
+#define PSANDBOX_SERVER_STOPPED "the server was stopped"
+
 enum call_phase {
     CALL_QUEUED,  /* its body is to come; a cell waits for the interpreter */
     CALL_BEFORE,  /* the files before it are listed; a run waits for its container, too */
@@ -130,7 +132,7 @@ struct supervisor {
     struct deadline orphan; /* when it ends without a main process */
     bool paused, cannot_pause;
     int disk_tries;     /* counts of the disk in a row that were too much */
-    bool ending;        /* the server stops: it ends when nothing runs */
+    char ending[80];    /* why it ends when nothing runs; "": it does not */
     const char *status; /* when it stops: "closed", "expired", "lost", and */
     char reason[sizeof((struct err *)0)->text];
 };

@@ -216,6 +216,26 @@ static const char *place_of(const struct app *app, const struct http_request *r)
     return r->uri ? place_of_path(r->uri, strcspn(r->uri, "?")) : PLACE_MCP;
 }
 
+/* The places of nginx's site: the path says which tools, /mcp/api also that programs read the
+ * results, and /mcp/events is where clients of the tools of runner had their stream. */
+static void take_place(struct http_request *r)
+{
+    size_t len = strcspn(r->uri, "?");
+
+    while (len > 0 && r->uri[len - 1] == '/')
+        len--;
+    const char *slash = memrchr(r->uri, '/', len);
+    const size_t n = slash ? (size_t)(r->uri + len - slash - 1) : 0;
+    if (!slash || !ends_in(r->uri, (size_t)(slash - r->uri), "/" PLACE_MCP) ||
+        n >= sizeof r->tools_at)
+        return;
+    const bool api = n == 3 && memcmp(slash + 1, "api", n) == 0;
+    const bool events = n == 6 && memcmp(slash + 1, "events", n) == 0;
+    memcpy(r->tools_at, slash + 1, n);
+    r->tools = api ? "all" : events ? "runner" : r->tools_at;
+    r->answers = api ? "structured" : r->answers;
+}
+
 /* Answers one request and logs one line about it. */
 static void http_serve(const struct app *app, const struct http_source *source)
 {
@@ -228,6 +248,8 @@ static void http_serve(const struct app *app, const struct http_source *source)
     http_request_read(source, &r);
     http_request_note(&r);
     const char *place = place_of(app, &r);
+    if (app->settings->auth == SETTINGS_AUTH_TOKEN && r.uri && !r.tools)
+        take_place(&r);
     if (r.check)
         http_check_serve(app, &r, &a);
     else if (strcmp(place, PLACE_HEALTH) == 0)

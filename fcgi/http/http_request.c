@@ -100,6 +100,15 @@ const char *http_request_param_header(void *ctx, const char *name)
     return r->source->param(r->source->ctx, full);
 }
 
+/* Clients of the tools of runner had their stream there, before there were sessions. */
+static bool is_early_stream(const char *uri)
+{
+    static const char place[] = "/mcp/events";
+    const size_t len = sizeof place - 1;
+
+    return uri && strncmp(uri, place, len) == 0 && strcspn(uri + len, "/?") == 0;
+}
+
 struct mcp_origin http_request_origin(struct http_request *r)
 {
     return (struct mcp_origin){.http = true,
@@ -112,6 +121,7 @@ struct mcp_origin http_request_origin(struct http_request *r)
                                .method = r->mcp_method,
                                .name = r->mcp_name,
                                .session = r->mcp_session,
+                               .bare_stream = is_early_stream(r->uri),
                                .accept = r->accept,
                                .structured = r->answers && strcmp(r->answers, "structured") == 0,
                                .param_header = http_request_param_header,

@@ -26,6 +26,7 @@ struct http_request {
     char challenge[CHALLENGE_MAX]; /* a header of the answer */
     const char *address, *trace;   /* of the client, as the web server says; its traceparent */
     const char *tools;             /* the set of tools at this location; NULL: the setting's */
+    char tools_at[33];             /* as its path names it */
     const char *answers;           /* "structured" where programs call; NULL: the setting's */
     const char *place;             /* what the web server takes it for: PLACE_… of http.c */
     const char *network;           /* of mcp_origin; NULL: the setting's */

@@ -236,11 +236,11 @@ static void judge_get(const struct hub_rules *rules, struct http_request *r,
         return;
     }
     a->status = 200;
-    if (r->last_event_id) {
+    if (r->last_event_id && !origin.bare_stream) {
         open_replay(r, out, a);
         return;
     }
-    if (rules->has_session(rules->ctx, mcp_listen_session_id(out->listen))) {
+    if (!origin.bare_stream && rules->has_session(rules->ctx, mcp_listen_session_id(out->listen))) {
         http_refuse(a, 409, "", "this session has a stream already");
         mcp_listen_free(out->listen);
         out->listen = NULL;

@@ -425,6 +425,12 @@ static int start_failed(const struct err *e)
     return 1;
 }
 
+static void tell_notes(const struct settings *s)
+{
+    for (const char *line = s->notes; *line; line += strcspn(line, "\n") + 1)
+        log_warn("%.*s", (int)strcspn(line, "\n"), line);
+}
+
 int serve_run(const char *config_path)
 {
     struct err e = ERR_INIT;
@@ -460,6 +466,7 @@ int serve_run(const char *config_path)
         g.status = start_failed(&e);
     else
         log_act("start", "sandcgi " PACKAGE_VERSION " starts");
+    tell_notes(g.settings);
     if (g.can_start || g.master)
         guard_loop(&g);
     server_sockets_close(&g.sockets);

@@ -157,12 +157,18 @@ nginx_account()
     die "there is no account for nginx's workers; make one: useradd --system www-data"
 }
 
+# The port of MCP_HTTP_ADDR, which another server's .env has, else ours.
+default_http_port()
+{
+    [[ $(setting MCP_HTTP_ADDR '') =~ :([1-9][0-9]{0,4})$ ]] && printf '%s' "${BASH_REMATCH[1]}" || printf '%s' "${defaults_of_ports#* }"
+}
+
 # Defaults that start.sh chooses, exported for the server (the environment overrides .env).
 derive_settings()
 {
     local max
     https_port=${SANDCGI_HTTPS_PORT:-$(setting NGINX_HTTPS_PORT "${defaults_of_ports% *}")}
-    http_port=${SANDCGI_HTTP_PORT:-$(setting NGINX_HTTP_PORT "${defaults_of_ports#* }")}
+    http_port=${SANDCGI_HTTP_PORT:-$(setting NGINX_HTTP_PORT "$(default_http_port)")}
     check_port NGINX_HTTPS_PORT "$https_port"
     check_port NGINX_HTTP_PORT "$http_port"
     nginx_user=$(nginx_account)

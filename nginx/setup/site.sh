@@ -109,6 +109,6 @@ render_site()
         HOSTS="$(public_host) $(setting SANDCGI_ALLOWED_HOSTS '')" \
         ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(param_headers)" \
         NETWORKS="$(setting NGINX_NETWORKS '')" NEVER_REUSE="$(setting NGINX_NEVER_REUSE '')" \
-        TOOLSETS="$(setting NGINX_TOOLSETS '')" PROFILES="$(setting NGINX_PROFILES '')" "$@" ||
+        TOOLSETS="$(setting NGINX_TOOLSETS '')" PROFILES="$(setting NGINX_PROFILES all)" "$@" ||
         die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
 }

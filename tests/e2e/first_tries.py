@@ -2,7 +2,8 @@
 
     ("sentence", call, wanted…)         or          ("sentence", [call, …, call], wanted…)
 
-A row begins a conversation, whose calls are made at /mcp one after the other; the last answer's text is looked at. Wanted is
+A row begins a conversation, whose calls are made at /mcp one after the other, or at another place (at), where they name
+their conversation; the last answer's text is looked at. Wanted is
 a text that is in it, a compiled pattern that is found in it, or no("text"), which is not in it.
 """
 import re
@@ -27,6 +28,11 @@ def bash(code, **arguments):
     return tool("run_code", language="bash", code=code, **arguments)
 
 
+def at(place, call):
+    """The call at another place than /mcp."""
+    return *call, place
+
+
 class no:  # pylint: disable=invalid-name,too-few-public-methods
     def __init__(self, text):
         self.text = text
@@ -42,12 +48,13 @@ def _missed(text, wanted):
 
 def answer(client, call):
     """The text for a model. A call names its row's conversation unless it names another, or {} for none."""
-    name, arguments = call
-    arguments = {"conversationId": client.conversation} | arguments
-    if arguments["conversationId"] == {}:
+    name, arguments, *place = call
+    if not place:
+        arguments = {"conversationId": client.conversation} | arguments
+    if arguments.get("conversationId") == {}:
         del arguments["conversationId"]
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-    said = client.post(message, {"MCP-Protocol-Version": "2025-11-25"}, "/mcp").json()
+    said = client.post(message, {"MCP-Protocol-Version": "2025-11-25"}, *(place or ["/mcp"])).json()
     if "result" not in said:
         return f"error: {said.get('error', {}).get('message')}"
     return "\n".join(block.get("text", f"[{block['type']}]") for block in said["result"]["content"])

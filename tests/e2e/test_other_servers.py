@@ -246,12 +246,27 @@ def _ended(client, run):
     return result if result["status"] != "running" else None
 
 
+def _places(client):
+    def tools(path):
+        answer = client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, path)
+        return {tool["name"] for tool in answer.json()["result"]["tools"]} if answer.status == 200 else answer.status
+    for path, some in (("/mcp/", "run_code"), ("/mcp/api", "close_sandbox"), ("/mcp/all", "close_sandbox"), ("/mcp/session", "sandbox_run_python"),
+                       ("/mcp/container/", "sandbox_exec"), ("/mcp/interpreter?x=1", "execute_code")):
+        check(some in tools(path), f"{path}: {tools(path)}")
+    equal(tools("/mcp/runner"), {"upload_file", "run_code", "list_runners"})
+    equal(tools("/mcp/events"), {"upload_file", "run_code", "list_runners"})
+    equal(tools("/mcp/nothing"), 404)
+    equal(client.with_token(None).post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/runner").status, 401)
+    check(client.result("tools/list")["tools"], "/mcp")
+
+
 def _journey(site):
     client = sites.new_conversation(Client(f"http://localhost:{site.port}", site.token))
     equal(client.with_token(None).request("tools/list").status, 401)
     equal(client.with_token("wrong" * 10).request("tools/list").status, 401)
     equal(client.http("GET", "/mcp", headers=client.headers()).status, 405)
     check({"run_code", "create_upload"} <= {tool["name"] for tool in client.result("tools/list")["tools"]}, "tools")
+    _places(client)
     wait_until(lambda: client.http("GET", "/readyz").status == 200, 10, "/readyz")
     result = client.run(MADE.format(config=site.config), "bash")
     equal((result["status"], result["stderr"]), ("ok", ""))

@@ -14,8 +14,8 @@ SETS = ("runner", "session", "container", "interpreter")
 
 
 def _site():
-    """One server with all of them."""
-    return sites.with_settings(nginx={"PROFILES": " ".join(SETS)})
+    """One server, which has them without a setting."""
+    return sites.with_settings()
 
 
 def _play(name, *how, cwd=None, **more):
@@ -86,6 +86,42 @@ def _():
     equal(stream.status, 404)
     stream = Stream(client, None, headers, path="/mcp/runner").begin()
     equal(stream.status, 200)
+
+
+@test("the first server's stream is at /mcp/events, without a session, which its clients have not")
+def _():
+    client = _site().client()
+    stream = Stream(client, None, {"Accept": "text/event-stream"}, path="/mcp/events").begin()
+    equal((stream.status, stream.is_stream()), (200, True))
+    stream.close()
+    equal(Stream(client.with_token("wrong"), None, {"Accept": "text/event-stream"}, path="/mcp/events").begin().status, 401)
+
+
+@test("another server's .env is taken; its log says for what, and a misspelt name is refused with the nearest")
+def _():
+    theirs = {"MCP_HTTP_ADDR": ":8080", "TUNNEL_TOKEN": "t", "SANDBOX_DATA_DIR": "./data", "SANDBOX_IMAGE": "llm-sandbox:latest",
+              "SANDBOX_MEMORY_LIMIT": "512m", "SANDBOX_CPU_LIMIT": "1.0", "SANDBOX_EXEC_TIMEOUT_S": "60", "SANDBOX_SESSION_TTL_M": "20",
+              "SANDBOX_MAX_SESSIONS": "10", "SANDBOX_CLEANUP_INTERVAL_M": "5", "SANDBOX_MAX_UPLOAD_BYTES": "52428800",
+              "SANDBOX_MAX_ARTIFACT_READ_BYTES": "10485760", "SANDBOX_MAX_OUTPUT_BYTES": "102400", "SANDBOX_MAX_CODE_BYTES": "102400",
+              "SANDBOX_HTTP_HOST": "127.0.0.1", "SANDBOX_HTTP_PORT": "8080", "SANDBOX_LOG_LEVEL": "WARNING", "SANDBOX_LOG_FORMAT": "console"}
+    ours = {"SANDBOX_MEMORY": "512m", "SANDBOX_CPUS": "1", "SANDBOX_TIMEOUT": "1m", "SANDBOX_PERSISTENT_IDLE": "20m", "SANDBOX_PERSISTENT_MAX": "10",
+            "SANDBOX_UPLOAD_MAX": "50m", "SANDBOX_OUTPUT_KEEP": "100k", "SANDBOX_CODE_MAX": "100k", "SANDCGI_LOG_LEVEL": "warn"}
+    config = f"{new_folder('theirs')}/.env"
+
+    def settings(command, **more):
+        with open(config, "w", encoding="utf-8") as file:
+            file.writelines(f"{name}={value}\n" for name, value in ({"FILE_SECRET": "0123456789abcdef" * 4, "MCP_API_TOKEN": "fedcba9876543210" * 4,
+                            "SANDBOX_ROOT": f"{os.path.dirname(config)}/root", "PUBLIC_BASE_URL": "http://localhost:8080"} | theirs | more).items())
+        return subprocess.run([sites.BINARY, *command, "--config", config], capture_output=True, text=True, check=False,
+                              env=sites.clean_environment() | sites.SANITIZER_ENV, timeout=60)
+    values = dict(line.split("=", 1) for line in settings(["settings", "--values"]).stdout.splitlines())
+    equal({name: values[name] for name in ours}, ours)
+    said = settings(["check"], SANDBOX_TIMEOUT="7s")
+    for name in theirs:
+        contains(said.stderr, name)
+    contains(said.stderr, "SANDBOX_EXEC_TIMEOUT_S is not taken: SANDBOX_TIMEOUT")
+    contains(said.stdout, "SANDBOX_TIMEOUT=7s")
+    contains(settings(["settings", "--values"], SANDBOX_MEMROY="1g").stderr, "there is no setting SANDBOX_MEMROY; there is SANDBOX_MEMORY")
 
 
 def _container_user(settings):

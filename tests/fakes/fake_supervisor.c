@@ -12,7 +12,7 @@
  *
  * A persistent sandbox answers its creator with its id, everything that is handed over with
  * {"by": its id, "op": …, "pid"}, and ends with close_psandbox or when it is told to; in the
- * conversation "lingers" not without a main process.
+ * conversation "lingers" not without a main process. In "busy" what it was handed never ends.
  */
 #include "config.h"
 
@@ -232,6 +232,10 @@ static void psandbox_answer(const struct supervisor_start *start, int take_fd, c
         "{s:s, s:s, s:i, s:s, s:s}", "by", id, "op", op, "pid", (int)getpid(), "sandboxId", id,
         "image",
         start->runner ? start->runner->image : json_get_string(start->call.head, "image")));
+    json_auto_t *over = json_pack("{s:s, s:[], s:i}", "is", "runs", "runs", "dealt",
+                                  strcmp(op, "session") == 0 || strcmp(op, "exec") == 0);
+    if (strcmp(json_get_string(start->call.head, "conversationId"), "busy") != 0)
+        wire_send(start->channel, over, -1, &e);
     wire_send(take_fd, reply, -1, &e);
     shutdown(take_fd, SHUT_RDWR);
     auto_close_fd(&take_fd);

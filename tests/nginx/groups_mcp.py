@@ -467,7 +467,13 @@ def places_of_tools(checks):
         checks.equal("each place names its set, whatever the headers say",
                      [tools(path, evil) for path in ("/mcp", "/mcp/session", "/mcp/runner", "/mcp/session?tools=runner", "/mcp/all")],
                      [None, "session", "runner", "session", "all"])
-        checks.equal("other names are no places", [tools(path) for path in ("/mcp/container", "/mcp/session/", "/mcp/Session", "/mcp/")], [404] * 4)
+        checks.equal("other names are no places", [tools(path) for path in ("/mcp/container", "/mcp/Session", "/mcp/container/")], [404] * 3)
+        checks.equal("a slash at the end changes nothing", [tools(path) for path in ("/mcp/", "/mcp/?x=1", "/mcp/session/", "/mcp/all/")],
+                     [None, None, "session", "all"])
+        checks.equal("nor does it open a place without a token", [site.request("POST", path, b"{}").status for path in ("/mcp/", "/mcp/runner/")], [401] * 2)
+        site.request("GET", "/mcp/events", token=site.token)
+        checks.equal("the first server's address of the stream is that of its set", dict(site.hub.requests[-1]["params"])["SANDCGI_TOOLS"], "runner")
+        checks.equal("with a token only", site.request("GET", "/mcp/events").status, 401)
         def answers(path):
             return dict(params_of(site.request("POST", path, b"{}", [("Sandcgi-Answers", "evil")], token=site.token))).get("SANDCGI_ANSWERS")
 
@@ -487,6 +493,17 @@ def places_of_tools(checks):
         checks.check("render.sh refuses what is no name", done.returncode == 1 and "PROFILES" in done.stderr)
     finally:
         site.stop()
+
+
+def places_of_other_servers(checks):
+    others = ("runner", "session", "container", "interpreter")
+    for wanted, there in ({}, others), ({"PROFILES": "all files"}, (*others, "files")), ({"PROFILES": "none"}, ()), ({"PROFILES": "session"}, ("session",)):
+        site = started(**wanted)
+        try:
+            found = [name for name in (*others, "files", "events") if site.request("POST", f"/mcp/{name}", b"{}", token=site.token).status == 200]
+            checks.equal(f"places with {wanted}", found, [*there, *(["events"] if "runner" in there else [])])
+        finally:
+            site.stop()
 
 
 def toolsets_of_tenants(checks):
@@ -583,5 +600,5 @@ def waiting_streams(checks):
         site.stop()
 
 
-GROUPS = [tokens, scopes_and_expiry, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, toolsets_of_tenants, networks_of_tenants,
-          reuse_of_locations, own_errors, limits, streams, waiting_streams]
+GROUPS = [tokens, scopes_and_expiry, reload_keeps_calls, parameters, other_places, origins, param_headers, places_of_tools, places_of_other_servers, toolsets_of_tenants,
+          networks_of_tenants, reuse_of_locations, own_errors, limits, streams, waiting_streams]

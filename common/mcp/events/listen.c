@@ -184,7 +184,7 @@ int mcp_listen_session(const struct mcp_server *server, const struct mcp_origin 
     struct mcp_listen *l;
 
     *out = (struct mcp_answer){.method = "session/listen", .detail = "", .status = 200};
-    if (!origin->stdio_client) {
+    if (!origin->stdio_client && !origin->bare_stream) {
         /* Clients of the transport of 2024-11-05, which they try first, go on at 404 and 405. */
         if (!origin->session && server->sessions_fd >= 0)
             return mcp_stream_refuse(out, 405, "a stream needs the header Mcp-Session-Id");

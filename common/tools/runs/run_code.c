@@ -85,12 +85,20 @@ static char *run_code_describe(void *app)
 
 static int run_code_check(const struct mcp_tool_call *c, struct run_code *r, struct err *e)
 {
-    if (r->session && (r->input.len > 0 || r->args.n > 0 || r->environment.n > 0))
-        return err_set(e, ERR_INVALID,
-                       "argument 'session': goes with none of stdin, args and environment");
     if (env_filter(&r->environment, e) < 0)
         return -1;
     return permit_network(c, r->network, &r->tier, e);
+}
+
+/* What a session was given goes on, unless the user is to be asked each time. */
+static enum network_tier session_network(const struct mcp_tool_call *c)
+{
+    const struct tools_app *app = c->app;
+    struct err none = ERR_INIT;
+    enum network_tier tier;
+
+    return !app->limits.network_ask && permit_network(c, true, &tier, &none) == 0 ? tier
+                                                                                  : NETWORK_NONE;
 }
 
 static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_code *r,
@@ -121,6 +129,7 @@ static json_t *run_code_start(const struct mcp_tool_call *c, const struct run_co
     struct run_life life;
 
     options.options.session = r->session;
+    options.options.session_network = r->session ? session_network(c) : NETWORK_NONE;
     options.options.imports = imports;
     client.leave_fd = c->leave_fd;
     run_life_begin(&life, c, subject, r->timeout_ms ? r->timeout_ms : app->limits.timeout_ms,

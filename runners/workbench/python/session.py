@@ -1,7 +1,7 @@
 """Runs cells of Python one after the other in one lasting namespace, in a container that stays.
 
 Descriptor 3 leads to the server. Records go both ways, a length of four bytes (big-endian) and JSON: to us
-{"code": …, "echo": bool}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
+{"code": …, "echo": bool, "input": …, "args": […], "env": ["NAME=value", …]}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
 What a program does to this file's doings, it does to itself only.
 """
 
@@ -81,6 +81,21 @@ def exit_code(error):
     return FAILED
 
 
+def begin(cell):
+    """Input and arguments are the cell's alone, and a new sys.stdin each time; variables of the environment stay."""
+    sys.argv = ["", *cell.get("args", [])]
+    for item in cell.get("env", []):
+        name, _, value = item.partition("=")
+        os.environ[name] = value
+    descriptor = os.memfd_create("stdin")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(cell.get("input", "").encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.dup2(descriptor, 0)
+    os.close(descriptor)
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)
+
+
 class Channel:
     """The way to the server."""
 
@@ -117,7 +132,6 @@ class Session:
         self.main.__builtins__ = builtins
         self.driver = sys.modules["__main__"]
         sys.modules["__main__"] = self.main
-        sys.argv = [""]
         self.compiler = codeop.Compile()
         self.compiler.flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.cells = 0
@@ -167,6 +181,7 @@ def serve():
     while True:
         cell = channel.receive()
         add_packages()
+        begin(cell)
         code = session.run(cell["code"], cell.get("echo", False))
         save_figures()
         flush()

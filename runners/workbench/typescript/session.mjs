@@ -2,7 +2,7 @@
 // the next ones.
 //
 // Descriptor 3 leads to the server. Records go both ways, a length of four bytes (big-endian) and JSON: to us
-// {"code": …}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
+// {"code": …, "input": …, "args": […], "env": ["NAME=value", …]}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
 //
 // A cell is a module in a file of its own, so that Bun sees to types, imports, await and the lines of errors. Behind its
 // last line it gets a function that hands out ways to its variables, which become properties of the global object: later
@@ -13,9 +13,10 @@
 // that of a run's program does (runners/common/script.c).
 
 import { Buffer } from "node:buffer";
-import { lstatSync, mkdtempSync, read, rmSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, createReadStream, lstatSync, mkdtempSync, openSync, read, rmSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { runInNewContext } from "node:vm";
 
 const CHANNEL = 3;
@@ -134,6 +135,21 @@ function writeAtOnce(stream, fd) {
   };
 }
 
+// Input and arguments are the cell's alone, and a new process.stdin each time; variables of the environment stay.
+function begin({ input = "", args = [], env = [] }) {
+  process.argv.splice(2, Infinity, ...args);
+  for (const item of env) process.env[item.slice(0, item.indexOf("="))] = item.slice(item.indexOf("=") + 1);
+  const file = join(folder, "stdin");
+  writeFileSync(file, input);
+  closeSync(0);
+  openSync(file); // the lowest descriptor that is free
+  unlinkSync(file);
+  let stream;
+  const get = () => (stream ??= createReadStream(null, { fd: 0, autoClose: false }));
+  Object.defineProperty(process, "stdin", { get, configurable: true, enumerable: true });
+  console[Symbol.asyncIterator] = () => createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+}
+
 function receivePart(size) {
   const data = Buffer.alloc(size);
   return new Promise((resolve, reject) => {
@@ -170,10 +186,11 @@ process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 send({ ready: true });
 for (;;) {
-  const { code } = await receive();
+  const cell = await receive();
   failures = 0;
+  begin(cell);
   try {
-    await run(code);
+    await run(cell.code);
   } catch (error) {
     fail(error);
   }

@@ -53,7 +53,7 @@ static int load_bytes(struct sample *out, const void *text, size_t len, struct e
 {
     *out = (struct sample){0};
     unit_write_file(file, text, len);
-    return conf_load(table, out, file, e);
+    return conf_load(&(struct conf_source){table, NULL, file}, out, NULL, e);
 }
 
 static int load_text(struct sample *out, const char *text, struct err *e)
@@ -66,7 +66,7 @@ static void without_a_file_the_defaults_hold(void **state)
     (void)state;
     struct sample s = {0};
     struct err e;
-    assert_works(conf_load(table, &s, NULL, &e), e);
+    assert_works(conf_load(&(struct conf_source){table, NULL, NULL}, &s, NULL, &e), e);
     assert_string_equal(s.name, "initial");
     assert_string_equal(s.secret, "");
     assert_int_equal(s.workers, 8);
@@ -211,7 +211,9 @@ static void a_file_that_is_missing_binary_or_huge_is_refused(void **state)
     (void)state;
     struct sample s = {0};
     struct err e;
-    assert_fails(conf_load(table, &s, "/nonexistent/settings", &e), ERR_NOT_FOUND, e);
+    assert_fails(
+        conf_load(&(struct conf_source){table, NULL, "/nonexistent/settings"}, &s, NULL, &e),
+        ERR_NOT_FOUND, e);
     assert_contains(e.text, "/nonexistent/settings");
     conf_clear(table, &s);
     assert_fails(load_bytes(&s, "UNIT_NAME=ab\0cd\n", 16, &e), ERR_INVALID, e);
@@ -311,7 +313,67 @@ static void roff_sees_no_command_in_a_text(void **state)
     assert_contains(buf_str(&out), "Default: \\&.5\\e\n");
 }
 
+static const struct conf_other others[] = {
+    {.name = "UNIT_JOBS", .ours = "UNIT_WORKERS"},
+    {.name = "UNIT_WAIT_S", .ours = "UNIT_TIME", .unit = "s"},
+    {.name = "UNIT_GONE", .instead = "nothing is lost"},
+    {0},
+};
+
+static int load_others(struct sample *out, const char *text, struct buf *notes, struct err *e)
+{
+    *out = (struct sample){0};
+    unit_write_file(file, text, strlen(text));
+    return conf_load(&(struct conf_source){table, others, file}, out, notes, e);
+}
+
+static void names_of_others_count_where_ours_are_not_set(void **state)
+{
+    struct sample s;
+    struct err e;
+    AUTO_BUF struct buf notes = BUF_INIT(4096);
+
+    (void)state;
+    assert_works(load_others(&s, "UNIT_JOBS=3\nUNIT_WAIT_S=7\nUNIT_GONE=x\n", &notes, &e), e);
+    assert_int_equal(s.workers, 3);
+    assert_int_equal(s.time, 7000);
+    assert_contains(buf_str(&notes), "line 1: UNIT_JOBS is taken for UNIT_WORKERS=3\n");
+    assert_contains(buf_str(&notes), "line 2: UNIT_WAIT_S is taken for UNIT_TIME=7s\n");
+    assert_contains(buf_str(&notes), "UNIT_GONE is not taken: nothing is lost\n");
+    conf_clear(table, &s);
+    buf_reset(&notes);
+    setenv("UNIT_WORKERS", "5", 1); /* ours counts wherever it is */
+    assert_works(load_others(&s, "UNIT_JOBS=3\nUNIT_TIME=2s\nUNIT_WAIT_S=7\n", &notes, &e), e);
+    assert_int_equal(s.workers, 5);
+    assert_int_equal(s.time, 2000);
+    assert_contains(buf_str(&notes), "UNIT_JOBS is not taken: UNIT_WORKERS\n");
+    conf_clear(table, &s);
+    unsetenv("UNIT_WORKERS");
+    assert_fails(load_others(&s, "UNIT_JOBS=many\n", &notes, &e), ERR_INVALID, e);
+    assert_contains(e.text, "UNIT_WORKERS");
+    conf_clear(table, &s);
+}
+
+static void a_misspelt_name_is_refused_with_the_nearest(void **state)
+{
+    static const char *const names[][2] = {{"UNIT_WORKER=1", "there is UNIT_WORKERS"},
+                                           {"UNIT_WROKERS=1", "there is UNIT_WORKERS"},
+                                           {"UNIT_TIMES=1", "there is UNIT_TIME"},
+                                           {"UNIT_QUITE_ANOTHER=1", "a typing error?"}};
+    struct sample s;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        assert_fails(load_text(&s, names[i][0], &e), ERR_INVALID, e);
+        assert_contains(e.text, names[i][1]);
+        conf_clear(table, &s);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(names_of_others_count_where_ours_are_not_set, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_misspelt_name_is_refused_with_the_nearest, setup, teardown),
     cmocka_unit_test_setup_teardown(without_a_file_the_defaults_hold, setup, teardown),
     cmocka_unit_test_setup_teardown(a_file_sets_values_of_every_type, setup, teardown),
     cmocka_unit_test_setup_teardown(the_environment_wins_over_the_file, setup, teardown),

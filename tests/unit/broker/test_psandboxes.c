@@ -225,6 +225,70 @@ static void a_session_has_one_sandbox_of_its_conversation(void **state)
     bw_close(w);
 }
 
+static void expect_no_cell(struct broker_world *w, const char *tenant, const char *conversation,
+                           enum err_kind kind, const char *part)
+{
+    struct err e = ERR_INIT;
+    const struct broker_run_options options = {.options = {.session = true}};
+    struct run_request r = bw_request(tenant, conversation, "x");
+
+    r.language = "python";
+    assert_null(broker_run(&w->client, &r, &options, &e));
+    assert_string_equal(err_kind_name(e.kind), err_kind_name(kind));
+    assert_contains(e.text, part);
+}
+
+static void the_session_that_is_unused_longest_gives_way(void **state)
+{
+    struct broker_world *w = *state;
+    bw_start_broker(w);
+    AUTO_FREE char *one = cell(w, "ann", "one");
+    AUTO_FREE char *two = cell(w, "ann", "two");
+    AUTO_FREE char *again = cell(w, "ann", "one"); /* used after two */
+    AUTO_FREE char *three = cell(w, "ann", "three");
+    expect_not_found(w, "ann", two);
+    expect_mine(w, "ann", one);
+    AUTO_FREE char *made = create(w, "ann"); /* three's turn: one was used after it */
+    expect_not_found(w, "ann", three);
+    expect_mine(w, "ann", one);
+    AUTO_FREE char *four = cell(w, "ann", "four"); /* never made */
+    expect_not_found(w, "ann", one);
+    expect_mine(w, "ann", made);
+    expect_mine(w, "ann", four);
+    bw_close(w);
+}
+
+static void what_runs_and_what_a_client_made_stay(void **state)
+{
+    struct broker_world *w = *state;
+    bw_start_broker(w);
+    AUTO_FREE char *made = create(w, "ann");
+    AUTO_FREE char *busy = cell(w, "ann", "busy");
+    expect_no_cell(w, "ann", "three", ERR_LIMIT, "call again without session");
+    expect_refusal(w, "ann", &in_bash, ERR_LIMIT, "close_sandbox");
+    expect_mine(w, "ann", made);
+    expect_mine(w, "ann", busy);
+    bw_close(w);
+}
+
+static void sessions_of_others_give_way_to_a_tenant_without_one(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.persistent.server_max = 2;
+    bw_start_broker(w);
+    AUTO_FREE char *one = cell(w, "ann", "one");
+    AUTO_FREE char *busy = cell(w, "ann", "busy");
+    AUTO_FREE char *theirs = cell(w, "bob", "one");
+    expect_not_found(w, "ann", one);
+    expect_mine(w, "ann", busy);
+    AUTO_FREE char *next = cell(w, "bob", "two"); /* bob's own gives way */
+    expect_not_found(w, "bob", theirs);
+    AUTO_FREE char *held = cell(w, "bob", "busy");
+    expect_not_found(w, "bob", next);
+    expect_no_cell(w, "eve", "one", ERR_BUSY, "SANDBOX_PERSISTENT_SERVER");
+    bw_close(w);
+}
+
 /* One of a broker before; its channel. */
 static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 {
@@ -424,6 +488,46 @@ static void expect_handed(int channel, const char *op)
     close(connection);
 }
 
+/* ann's session that has a network, in her conversation c; its channel, when it has its row. */
+static int adopt_with_network(struct broker_world *w)
+{
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s, s:i}", "call", "session", "language", "python",
+                                  "network", NETWORK_PUBLIC));
+    for (;;) {
+        int caller = ask(w, about("psandbox_logs"));
+        struct pollfd p[] = {{.fd = channel, .events = POLLIN}, {.fd = caller, .events = POLLIN}};
+        assert_true(poll(p, 2, 20000) > 0);
+        close(caller);
+        if (p[0].revents)
+            break;
+    }
+    expect_handed(channel, "psandbox_logs");
+    return channel;
+}
+
+static void a_session_keeps_its_network_where_the_caller_may_have_one(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+    bw_start_broker(w);
+    int channel = adopt_with_network(w);
+    json_t *head = session_head();
+    json_object_set_new(head, "sessionNetwork", json_integer(NETWORK_PUBLIC));
+    int caller = ask(w, head);
+    expect_handed(channel, "session");
+    json_auto_t *over = json_pack("{s:s, s:[], s:i}", "is", "runs", "runs", "dealt", 1);
+    assert_works(wire_send(channel, over, -1, &e), e);
+    AUTO_FREE char *anew = cell(w, "ann", "c"); /* it may have none, and nothing runs */
+    json_auto_t *end = wire_recv(channel, NULL, deadline_in_ms(20000), &e);
+    assert_string_equal(json_get_string(end, "do"), "end");
+    assert_contains(json_get_string(end, "why"), "it had a network");
+    assert_string_not_equal(anew, PSANDBOX_ID_PREFIX OF_BEFORE);
+    close(caller);
+    close(channel);
+    bw_close(w);
+}
+
 static void one_that_is_not_back_yet_counts_and_its_callers_wait_for_it(void **state)
 {
     struct broker_world *w = *state;
@@ -597,10 +701,14 @@ static const struct CMUnitTest tests[] = {
     TEST(what_must_not_be_made_is_refused),
     TEST(an_image_of_the_list_is_taken),
     TEST(a_session_has_one_sandbox_of_its_conversation),
+    TEST(the_session_that_is_unused_longest_gives_way),
+    TEST(what_runs_and_what_a_client_made_stay),
+    TEST(sessions_of_others_give_way_to_a_tenant_without_one),
     TEST(one_of_a_broker_before_counts_and_gets_its_calls),
     TEST(another_version_is_met_at_a_reload),
     TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
     TEST(one_that_does_not_say_whose_it_is_is_not_taken),
+    TEST(a_session_keeps_its_network_where_the_caller_may_have_one),
     TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
     TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
     TEST(one_of_a_conversation_keeps_its_files),

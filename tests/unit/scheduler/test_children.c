@@ -84,7 +84,41 @@ static void a_session_is_found_by_its_language_or_its_image(void **state)
     children_free(list);
 }
 
+static struct child *add_session(struct children *list, const char *tenant, int64_t used_us)
+{
+    struct child *c = children_add(list, CHILD_PSANDBOX);
+
+    child_set_owner(c, tenant, "conversationId");
+    c->session = true;
+    c->used_us = used_us;
+    return c;
+}
+
+static void the_session_that_is_unused_longest_is_found_among_those_that_run_nothing(void **state)
+{
+    struct children *list = children_new();
+    struct child *newer = add_session(list, "t", 20), *older = add_session(list, "t", 10);
+    struct child *theirs = add_session(list, "other", 5), *made = add_session(list, "t", 1);
+
+    (void)state;
+    made->session = false; /* of create_sandbox */
+    assert_ptr_equal(children_find_idle_session(list, "t"), older);
+    assert_ptr_equal(children_find_idle_session(list, NULL), theirs);
+    older->n_handed = 1;
+    assert_ptr_equal(children_find_idle_session(list, "t"), newer);
+    older->n_handed = 0;
+    older->calls = json_pack("[{}]");
+    assert_ptr_equal(children_find_idle_session(list, "t"), newer);
+    newer->reattaching = true;
+    assert_null(children_find_idle_session(list, "t"));
+    newer->reattaching = false;
+    child_set_state(newer, CHILD_ENDED);
+    assert_null(children_find_idle_session(list, "t"));
+    children_free(list);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_session_that_is_unused_longest_is_found_among_those_that_run_nothing),
     cmocka_unit_test(a_session_is_found_by_its_language_or_its_image),
     cmocka_unit_test(rows_stay_where_they_are),
     cmocka_unit_test(a_run_is_found_by_its_own_tenant_only),

@@ -10,19 +10,18 @@ import os
 import sys
 
 EXTERNAL = sys.modules["_frozen_importlib_external"]
+MODULES = "/usr/lib/python3/dist-packages"
 MARSHAL = sys.modules["marshal"]
 BYTES_MAX = 256 << 10  # a tree takes a hundred times as much memory
+PART = 8192
 BOM = b"\xef\xbb\xbf"
 ONLY_TREE = 0x400  # ast's PyCF_ONLY_AST and PyCF_ALLOW_TOP_LEVEL_AWAIT, without an import of it
 MAY_AWAIT = 0x2000
 AWAITS = 0x80  # inspect's CO_COROUTINE
-# What only a notebook's program, or one that is looked at closely, has.
-SIGNS = (b"%", b"!", b"?", b"await", b"async", b"display", b"get_ipython", b"install")
 END = b"__import__('_sandbox_magics').end()"  # is behind what is shown
 # Calls whose value nobody wants to see.
 SILENT = ("print", "write", "writelines", "write_text", "write_bytes", "register")
-# What prints parts of lines, and does not warn that a fork copies no threads.
-PARTS = (b"end=", b"end =", b".write(")
+# What forks, of which Python warns where there are threads.
 FORKS = (b"fork", b"multiprocessing", b"concurrent.futures", b"pty")
 FLUSH_S = 0.1
 
@@ -42,10 +41,19 @@ def quietly(work, *arguments):
         sys.stderr = real
 
 
+def bring_in(name):
+    """A module of ours, by the shortest way."""
+    if name not in sys.modules:
+        sys.modules["_frozen_importlib"]._load(EXTERNAL.spec_from_file_location(name, f"{MODULES}/{name}.py"))
+    return sys.modules[name]
+
+
 def is_plain(source):
-    """Whether nothing can be different in a notebook: the usual short program, which is not parsed twice."""
+    """Whether nothing can be different in a notebook: the usual short program, which is not parsed twice. Written for speed."""
     last = source[source.rstrip().rfind(b"\n") + 1:].rstrip()
-    return last[:6] == b"print(" and last[-1:] == b")" and source[:1] not in b" \t\r\n" and not any(sign in source for sign in SIGNS)
+    return (last[:6] == b"print(" and last[-1:] == b")" and source[:1] not in b" \t\r\n"
+            and not (b"%" in source or b"!" in source or b"?" in source or b"await" in source or b"async" in source
+                     or b"display" in source or b"get_ipython" in source or b"install" in source))
 
 
 def is_silent(value):
@@ -81,11 +89,20 @@ def compile_cell(source, name):
     return compile(tree, name, "exec", MAY_AWAIT, True)
 
 
+def read(path):
+    """With few steps: each program pays for them."""
+    fd = os.open(path, os.O_RDONLY)
+    source = part = os.read(fd, PART)
+    while len(part) == PART and len(source) <= BYTES_MAX:
+        source += (part := os.read(fd, PART))
+    os.close(fd)
+    return source
+
+
 def translate(source, path):
     """A source that Python does not take. The program is what the magics make of it, if that is one; else Python says what is
     wrong, at the line that is."""
-    import _sandbox_magics
-
+    _sandbox_magics = bring_in("_sandbox_magics")
     text, written = _sandbox_magics.translate(source)
     if text is None:
         return None, []
@@ -107,9 +124,7 @@ def write(path, content):
 
 def show(value):
     if value is not None:
-        import _sandbox_show
-
-        _sandbox_show.show_last(value)
+        bring_in("_sandbox_show").show_last(value)
 
 
 def show_in_session(value):
@@ -121,8 +136,7 @@ def show_in_session(value):
 
 def wait(coroutine, path):
     """The whole program, one that awaits at its top."""
-    import _sandbox_magics
-
+    _sandbox_magics = bring_in("_sandbox_magics")
     _sandbox_magics.run_coroutine(eval(coroutine, sys.modules["__main__"].__dict__), path)
 
 
@@ -152,7 +166,7 @@ def give(path, code):
         raise
 
 
-def lend(source=SIGNS):
+def lend(source=b"display get_ipython"):
     """The names that every cell has, to the programs that may mean them; to a session."""
     import builtins
 
@@ -163,19 +177,16 @@ def lend(source=SIGNS):
 
 
 def display(*values, **options):
-    import _sandbox_show
-
-    return _sandbox_show.display(*values, **options)
+    return bring_in("_sandbox_show").display(*values, **options)
 
 
 def get_ipython():
-    import _sandbox_magics
-
-    return _sandbox_magics.Shell()
+    return bring_in("_sandbox_magics").Shell()
 
 
 def prints_parts(source):
-    return any(sign in source for sign in PARTS) and not any(sign in source for sign in FORKS)
+    """Whether it prints what is no whole line, and makes no process that would hear of the thread."""
+    return (b"end=" in source or b"end =" in source or b".write(" in source) and not any(sign in source for sign in FORKS)
 
 
 def flush_often():
@@ -214,8 +225,7 @@ class Installed:
 
 
 def prepare(path, add_packages):
-    with open(path, "rb") as file:
-        source = file.read(BYTES_MAX + 1)
+    source = read(path)
     if prints_parts(source):
         flush_often()
     if len(source) > BYTES_MAX or is_plain(source):

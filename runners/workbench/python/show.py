@@ -3,14 +3,13 @@
 In the image this is the module `_sandbox_show`. It does no harm to the program, whatever the value does.
 """
 
-import re
-import signal
+import _signal as signal
 import sys
 
 TEXT_MAX = 4000  # characters of one value
 ITEMS_MAX = 100  # of a list
 SHOW_S = 5  # a value's own code
-ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-f]+>")
+SIMPLE = (int, float, bool, complex, bytes, str)
 # What these have as a value is in the picture.
 DRAWN = ("matplotlib", "mpl_toolkits")
 # Their charts are pages for a browser.
@@ -57,7 +56,7 @@ def text_of(value):
     if root_of(value) == "pandas" and type(value).__name__ == "Styler":
         return value.to_string(max_rows=60, max_columns=20).rstrip()
     text = repr(value)
-    if type(text) is str and ADDRESS.fullmatch(text) and type(value).__str__ is not object.__str__:
+    if type(text) is str and text[:1] == "<" and " at 0x" in text[-30:] and type(value).__str__ is not object.__str__:
         text = str(value)
     return text
 
@@ -92,6 +91,7 @@ def keep_picture(value):
 def plain_text(html):
     """What a browser would show of it, roughly."""
     import html as entities
+    import re
 
     html = re.sub(r"(?is)<(style|script|head)\b.*?</\1>|<!--.*?-->", "", html)
     html = re.sub(r"(?i)</t[dh]>\s*<t[dh][^>]*>", "\t", re.sub(r"\s+", " ", html))
@@ -154,6 +154,8 @@ def set_alarm():
 
 def bounded(work, value):
     """A value's own code may raise, and is not waited for."""
+    if type(value) in SIMPLE:
+        return work(value)
     alarm = set_alarm()
     try:
         work(value)

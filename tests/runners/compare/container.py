@@ -17,7 +17,7 @@ USER = (1879048192, 1879048192)  # in no file of an image, as the users of conve
 LABEL = "sandcgi.compare"
 
 
-IMAGE = os.environ.get("SANDCGI_COMPARE_IMAGE", "sandcgi-runner-workbench:latest")
+IMAGE = "sandcgi-runner-workbench:latest"
 ENTRY = ["/usr/local/bin/entry", "-L", "/usr/local/lib/sandbox/languages", "-F"]  # and the language whose interpreter waits
 
 

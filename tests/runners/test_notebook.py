@@ -57,6 +57,7 @@ HABITS = (
     ("%%bash\necho $((1 + 1)); for i in a b; do echo $i; done", "2\na\nb\n"),
     ("# first\n%%writefile made.py\nprint('made')\n", "Writing made.py\n"),
     ("%%capture out\nprint('kept')\n", ""),
+    ("def f(): print('ran')\n%lprun -f f f()", "ran\n"),
     ("%%sql\nSELECT 1;", "", "%%sql is not known here, and its cell was left out\n"),
     ("import math\nmath.pi?\n?len", re.compile("Return the number of items in a container")),
     ("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 4\nawait f()", "4\n"),

@@ -264,6 +264,11 @@ def repeat(rest, body=None):
           f"{number:,} loop{'s' * (number > 1)} each)")
 
 
+def profile(rest):
+    """What only measures runs."""
+    return run(re.sub(r"^(-[A-Za-z]\s+\S+\s+)+", "", rest))
+
+
 def change_folder(rest):
     os.chdir(os.path.expanduser(expand(rest).strip("'\"") or "~"))
     print(os.getcwd())
@@ -324,7 +329,7 @@ LINES = {
     **{name: lambda rest, name=name: system(f"{name} {rest}") for name in ("ls", "cat", "mkdir", "rm", "rmdir", "cp", "mv", "head", "tail", "less", "man", "ll")},
     "ll": lambda rest: system(f"ls -l {rest}"), "system": lines, "sx": lines, "sc": lines,
     "cd": change_folder, "pwd": lambda _rest: os.getcwd(), "env": environment, "set_env": environment,
-    "time": measure, "timeit": repeat, "prun": run, "memit": run, "mprun": run, "lprun": run,
+    "time": measure, "timeit": repeat, **dict.fromkeys(("prun", "memit", "mprun", "lprun"), profile),
     "who": who, "who_ls": lambda _rest: names_of_user(), "whos": whos, "run": run_file, "pylab": pylab,
     "pinfo": describe, "pinfo2": describe, "pdoc": describe,
 }

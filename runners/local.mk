@@ -65,11 +65,18 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/python/figures.py \
 	runners/workbench/python/fonts \
 	runners/workbench/python/fonts.py \
+	runners/workbench/python/ipython.py \
+	runners/workbench/python/ipython_end.py \
+	runners/workbench/python/ipython_lazy.py \
 	runners/workbench/python/letters.py \
 	runners/workbench/python/libraries \
+	runners/workbench/python/magics.py \
 	runners/workbench/python/names \
+	runners/workbench/python/packages.py \
 	runners/workbench/python/preload.py \
+	runners/workbench/python/program.py \
 	runners/workbench/python/session.py \
+	runners/workbench/python/show.py \
 	runners/workbench/python/sitecustomize.py \
 	runners/workbench/python/warm.py \
 	runners/workbench/rest/package-lock.json.xz \

@@ -160,9 +160,9 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
                    "/data/.packages/python/tidy/__init__.py\nran\n")
         self.assertEqual(os.listdir(self.dir.name + "/.packages"), ["python"])
 
-    def test_python_without_an_index_hears_pips_words(self):
-        r = self.run_in("python", "import subprocess; print(subprocess.run(['pip', 'install', 'no-such'], capture_output=True).stderr.decode())")
-        self.assertIn("No matching distribution found for no-such", bytes(r.out).decode())
+    def test_python_without_an_index_hears_what_has_one(self):
+        r = self.run_in("python", "import subprocess; print(subprocess.run(['pip', 'install', 'no-such', 'yaml'], capture_output=True).stderr.decode())")
+        self.check(r, "no-such is not installed: install_package\n\n")
 
     def test_python_as_any_user(self):
         r = self.run_in("python", "import os, matplotlib.pyplot as plt, seaborn\nplt.plot([1]); plt.savefig('c.png')\n"
@@ -366,7 +366,7 @@ for words in (["pip", "install", "-q", "./tidy-1.0-py3-none-any.whl"], ["python"
 
     def test_python_knows_locales(self):
         for name in ("en_US.UTF-8", "de_DE.UTF-8", "de_DE", "ja_JP.UTF-8", "hi_IN.UTF-8"):
-            self.check(self.run_in("python", f"import locale; locale.setlocale(locale.LC_ALL, {name!r})"), "")
+            self.check(self.run_in("python", f"import locale; locale.setlocale(locale.LC_ALL, {name!r});"), "")
 
     def test_the_homes_of_other_assistants_lead_to_the_files(self):
         r = self.run_in("bash", "for place in /mnt/data /home/user /home/sandbox /mnt/user-data/outputs /workspace; do echo 1 >$place/n; readlink -f $place; done")

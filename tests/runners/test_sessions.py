@@ -129,16 +129,24 @@ class Python:
     def test_await_at_the_top(self):
         self.cell("import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 3\nr = await f()")
         self.cell("print(r, await f())", "3 3\n")
-        self.cell("asyncio.run(f())")
+        self.cell("asyncio.run(f())", "3\n")
 
-    def test_the_last_expression_is_shown_on_demand(self):
-        self.cell("1 + 1")
-        self.cell("x = 2\nx + 1", "3\n", echo=True)
-        self.cell("'a'; None", "", echo=True)
-        self.cell("x = 5", "", echo=True)
+    def test_the_last_expression_is_shown(self):
+        self.cell("print(0)\n1 + 1", "0\n2\n")
+        self.cell("x = 2\nx + 1", "3\n")
+        self.cell("_ + 1", "4\n")
+        self.cell("'a'; None")
+        self.cell("x = 5")
+        self.cell("x;")
+        self.cell("x", echo=False)
 
     def test_input_is_at_its_end(self):
         self.cell("input()", code_of_end=1, err="EOFError")
+        self.cell("exit(3)", code_of_end=3)
+        self.cell("input()", code_of_end=1, err="EOFError")
+
+    def test_a_byte_order_mark_is_passed_over(self):
+        self.cell("\ufeffprint(1)", "1\n")
 
     def test_output_comes_before_the_end(self):
         for n in range(20):
@@ -153,7 +161,7 @@ class Python:
             time.sleep(0.1)
 
     def test_a_signal_between_cells_does_not_end_it(self):
-        self.cell("import signal\nx = 1\nsignal.signal(signal.SIGALRM, lambda *a: 1 / 0)\nsignal.setitimer(signal.ITIMER_REAL, 0.1)")
+        self.cell("import signal\nx = 1\nsignal.signal(signal.SIGALRM, lambda *a: 1 / 0)\nsignal.setitimer(signal.ITIMER_REAL, 0.1);")
         time.sleep(1.5)
         self.cell("print(x)", "1\n", err="ZeroDivisionError")
 

@@ -1,21 +1,28 @@
 """Pictures that a program leaves open are saved into its files, so that its caller sees them: every open figure of
-matplotlib's pyplot, at `plt.show()` and when the program ends, however it does; and PIL's `Image.show()`.
+matplotlib's pyplot, at `plt.show()` and when the program ends, however it does; PIL's `Image.show()`; pages that plotly and altair
+would open in a browser.
 
-In the image this is the module `_sandbox_figures`; matplotlib's pyplot and PIL's ImageShow import it at their end, so it costs
-nothing where they are not used. SANDBOX_FIGURES=0 in the program's environment turns it off. What it does is bounded, and
+In the image this is the module `_sandbox_figures`; the libraries import it at their end (prepare), so it costs nothing where they
+are not used. SANDBOX_FIGURES=0 in the program's environment turns it off. What it does is bounded, and
 whatever goes wrong here is one line on standard error, never the program's failure.
 """
 
 import atexit
 import functools
 import io
+import logging
 import math
 import os
+import re
 import sys
 import warnings
+import zlib
 
 FOLDER = "/data"
-NAME = "figure-{}.png"
+NAME = "{}-{}{}"
+# Backends that need a display or a notebook: Agg takes their place.
+DISPLAYS = ("gtk", "macosx", "nbagg", "notebook", "qt", "tk", "webagg", "wx", "widget", "inline", "ipympl", "module://ipympl",
+            "module://matplotlib_inline", "module://ipykernel")
 COUNT_MAX = 20  # pictures of one run
 PIXELS_MAX = 4_000_000  # of one picture; larger figures are drawn smaller, as a run has little memory
 BYTES_MAX = 1_000_000  # what is above is drawn smaller, as long as that helps: large pictures are not shown inline
@@ -36,10 +43,11 @@ def tell(text):
         pass
 
 
-def write(content):
-    """Puts a picture under the first free name; what is there stays as it is."""
+def write(content, suffix, stem):
+    """Puts a picture under the first free name, which it returns; what is there stays as it is."""
     for number in range(1, NUMBER_MAX):
-        path = os.path.join(FOLDER, NAME.format(number))
+        name = NAME.format(stem, number, suffix)
+        path = os.path.join(FOLDER, name)
         try:
             file = open(path, "xb")
         except FileExistsError:
@@ -50,22 +58,39 @@ def write(content):
         except OSError:
             os.unlink(path)
             raise
-        return
+        return name
     raise OSError("there are too many figures")
 
 
-def keep(draw, thing):
-    """Saves what draw(thing) makes of it, unless that is one too many."""
+def keep(draw, thing, suffix=".png", stem="figure"):
+    """Saves what draw(thing) makes of it, unless that is one too many; the name."""
     global count
     count += 1
     if count > COUNT_MAX:
-        return
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            write(draw(thing))
+            return write(draw(thing), suffix, stem)
     except Exception as problem:
         tell(f"a picture could not be saved: {type(problem).__name__}: {problem}")
+        return None
+
+
+def keep_bytes(content, suffix, stem="figure"):
+    keep(bytes, content, suffix, stem)
+
+
+def keep_page(html, known=set()):
+    """Unless it is there: what differs is the name that the library gives to the picture in it."""
+    page = html if isinstance(html, bytes) else html.encode()
+    sign = zlib.crc32(re.sub(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", b"", page))
+    if not is_on() or sign in known:
+        return
+    known.add(sign)
+    name = keep(bytes, page, ".html")
+    if name:
+        tell(f"there is no browser here: the page is {name}")
 
 
 def tell_omitted():
@@ -90,15 +115,54 @@ def is_among_files(place):
     return isinstance(path, str) and path.startswith(FOLDER + "/")
 
 
+def box_of(figure):
+    """All that is drawn, and no more; None: the figure as it is, because what is drawn lies far from it."""
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    fits = 0 < box.width < 2 * width and 0 < box.height < 2 * height
+    return box.padded(0.1) if fits else None
+
+
 def draw_figure(figure):
     width, height = figure.get_size_inches()
     dpi = min(figure.dpi, math.sqrt(PIXELS_MAX / max(width * height, 1e-9)))
+    box = box_of(figure)
     while True:
         target = io.BytesIO()
-        figure.savefig(target, format="png", dpi=dpi)
+        figure.savefig(target, format="png", dpi=dpi, bbox_inches=box)
         if target.tell() <= BYTES_MAX or dpi < 40:
             return target.getvalue()
         dpi /= 2
+
+
+def keep_figure(figure):
+    """Unless it is empty, or among the files as it is."""
+    if len(figure.get_children()) > 1 and getattr(figure, "_sandbox_saved", None) != content_of(figure):
+        keep(draw_figure, figure)
+        figure._sandbox_saved = content_of(figure)
+
+
+class Once(logging.Filter):
+    """Lets each message through once."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def filter(self, record):
+        return record.msg not in self.seen and not self.seen.add(record.msg)
+
+
+def is_first_glyph(told=[]):
+    """One warning about a character says it."""
+    told.append(1)
+    return len(told) == 1
+
+
+def possible(backend):
+    """The backend that takes this one's place."""
+    return "agg" if isinstance(backend, str) and backend.lower().startswith(DISPLAYS) else backend
 
 
 class Pyplot:
@@ -113,8 +177,7 @@ class Pyplot:
 
     def keep_all(self):
         for figure in self.open_figures():
-            if len(figure.get_children()) > 1 and getattr(figure, "_sandbox_saved", None) != content_of(figure):
-                keep(draw_figure, figure)
+            keep_figure(figure)
 
     def is_ours(self):
         """Not a child that was forked with open figures, and no window of the program's own."""
@@ -137,6 +200,23 @@ class Pyplot:
             self.shown = self.pyplot.gcf()
             self.keep_all()
             self.pyplot.close("all")
+
+
+def attach_animation(animation):
+    """An animation that is saved, or made for a page, is no figure that was left open."""
+    def attach(name):
+        plain = getattr(animation, name)
+
+        @functools.wraps(plain)
+        def work(self, *args, **kwargs):
+            result = plain(self, *args, **kwargs)
+            self._fig._sandbox_saved = content_of(self._fig)
+            return result
+
+        setattr(animation, name, work)
+
+    for name in ("save", "to_jshtml", "to_html5_video"):
+        attach(name)
 
 
 def attach_figure(figure_class):
@@ -170,6 +250,7 @@ def attach_pyplot(pyplot):
         return plain_savefig(*args, **kwargs)
 
     attach_figure(pyplot.Figure)
+    logging.getLogger("matplotlib.font_manager").addFilter(Once())
     pyplot.show, pyplot.savefig = show, savefig
     atexit.unregister(pyplot._pylab_helpers.Gcf.destroy_all)
     atexit.register(ours.at_exit)
@@ -205,6 +286,24 @@ def draw_image(image):
         image = image.resize((image.width // 2, image.height // 2))
 
 
+def keep_image(image):
+    """Unless it is among the files as it is."""
+    if getattr(image, "_sandbox_saved", None) != zlib.crc32(image.tobytes()):
+        keep(draw_image, image)
+
+
+def attach_image(image_class):
+    plain = image_class.save
+
+    @functools.wraps(plain)
+    def save(self, fp, *args, **kwargs):
+        plain(self, fp, *args, **kwargs)
+        if is_among_files(fp):
+            self._sandbox_saved = zlib.crc32(self.tobytes())
+
+    image_class.save = save
+
+
 def attach_viewer(show):
     class Viewer(show.Viewer):
         """The caller's eyes."""
@@ -212,7 +311,7 @@ def attach_viewer(show):
         def show(self, image, **_options):
             if not is_on():
                 return 0
-            keep(draw_image, image)
+            keep_image(image)
             return 1
 
     show.register(Viewer)

@@ -1,7 +1,7 @@
 """Runs cells of Python one after the other in one lasting namespace, in a container that stays.
 
 Descriptor 3 leads to the server. Records go both ways, a length of four bytes (big-endian) and JSON: to us
-{"code": …, "echo": bool, "input": …, "args": […], "env": ["NAME=value", …]}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
+{"code": …, "echo": bool (true), "input": …, "args": […], "env": ["NAME=value", …]}, from us {"ready": true} once and {"done": true, "exitCode": n} behind the output of each cell.
 What a program does to this file's doings, it does to itself only.
 """
 
@@ -26,6 +26,8 @@ sys.path[:] = ["", *path]
 CHANNEL = 3
 FAILED = 1
 INTERRUPTED = 130
+# Calls whose value nobody wants to see.
+SILENT = ("write", "writelines", "write_text", "write_bytes", "register")
 
 
 def print_error(error):
@@ -63,6 +65,31 @@ def add_packages():
             add()
     except BaseException as error:
         print_error(error)
+
+
+def load_image():
+    """What the image has for programs that are written as cells; nothing where it is another."""
+    load = getattr(sys.modules.get("sitecustomize"), "load", None)
+    return load("program") if load else {}
+
+
+def translate(source, name):
+    """What the image makes of a cell that is not Python; None: nothing."""
+    try:
+        import _sandbox_magics as magics
+    except ImportError:
+        return None
+    text, written = magics.translate(source.encode(errors="replace"))
+    if text is not None:
+        magics.remember(name, written)
+        text = text.removesuffix(magics.END.encode())  # end_magics
+    return text
+
+
+def end_magics():
+    magics = sys.modules.get("_sandbox_magics")
+    if magics:
+        magics.end()
 
 
 def flush():
@@ -124,6 +151,15 @@ class Channel:
             data = data[os.write(CHANNEL, data):]
 
 
+def is_shown(tree, source):
+    """Whether the last statement is a value, with no semicolon behind it."""
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr) or getattr(getattr(last.value, "func", None), "attr", "") in SILENT:
+        return False
+    line = source.encode(errors="replace").splitlines()[last.end_lineno - 1]
+    return not line[last.end_col_offset:].lstrip().startswith(b";")
+
+
 class Session:
     """The namespace, a module `__main__`, and what runs cells in it."""
 
@@ -150,14 +186,25 @@ class Session:
         if code.co_flags & inspect.CO_COROUTINE:
             self.await_all(result)
 
+    def parse(self, source, name):
+        flags = self.compiler.flags | ast.PyCF_ONLY_AST
+        try:
+            return compile(source, name, "exec", flags, True)
+        except SyntaxError:
+            text = translate(source, name)
+            if text is None:
+                raise
+        return compile(text, name, "exec", flags, True)
+
     def run(self, source, echo):
         """Runs one cell; its exit code."""
         self.cells += 1
         name = f"<cell {self.cells}>"
+        source = source.removeprefix("\ufeff")
         linecache.cache[name] = (len(source), None, [line + "\n" for line in source.splitlines()], name)
         try:
-            tree = compile(source, name, "exec", self.compiler.flags | ast.PyCF_ONLY_AST, True)
-            last = tree.body.pop() if echo and tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            tree = self.parse(source, name)
+            last = tree.body.pop() if echo and is_shown(tree, source) else None
             self.execute(tree, name, "exec")
             if last:
                 self.execute(ast.Interactive([last]), name, "single")
@@ -176,13 +223,20 @@ def serve():
     os.set_inheritable(CHANNEL, False)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
+    image = load_image()
+    if image:
+        image["lend"]()
+        sys.displayhook = image["show_in_session"]
     channel, session = Channel(), Session()
     channel.send({"ready": True})
     while True:
         cell = channel.receive()
         add_packages()
         begin(cell)
-        code = session.run(cell["code"], cell.get("echo", False))
+        stop = image["flush_often"]() if image and image["prints_parts"](cell["code"].encode(errors="replace")) else int
+        code = session.run(cell["code"], cell.get("echo", True))
+        stop()
+        end_magics()
         save_figures()
         flush()
         channel.send({"done": True, "exitCode": code})

@@ -29,6 +29,8 @@ BARE_COMMANDS = {
     "typescript": ("/data/.script.ts", "bun", "run", "--no-install", "/data/.script.ts"),
     "bash": ("/data/.script.sh", "bash", "/data/.script.sh"),
 }
+# What makes a program a cell of a notebook, and what stands there for the bare interpreter.
+NOTEBOOK = ("/usr/local/lib/sandbox/python/program.py", "no_notebook.py")
 
 
 class Trouble(Exception):
@@ -124,7 +126,8 @@ class Bare:
         make_folder(self.data)
         os.chmod(self.folder.name, 0o755)
         command = ["perl", "/bare.pl", *BARE_COMMANDS[language]]
-        self.container = container.Container(language, self.data, command, [f"{HERE}/bare.pl:/bare.pl:ro"])
+        place, plain = NOTEBOOK
+        self.container = container.Container(language, self.data, command, [f"{HERE}/bare.pl:/bare.pl:ro", f"{HERE}/{plain}:{place}:ro"])
         self.frames = self.container.frames()
         self.make_ready()
 

@@ -60,6 +60,16 @@ static const struct {
 #define OPERATORS_EXTRA                                                                            \
     "{name} is not here: the server's operator adds it with RUNNER_EXTRAS={extra}"
 
+#define UNRESOLVED                                                                                 \
+    "Temporary failure in name resolution", "Could not resolve host", "EAI_AGAIN",                 \
+        "Name or service not known", "getaddrinfo ENOTFOUND", "DNSResolveFailed",                  \
+        "unable to resolve host", "Network is unreachable", "ENETUNREACH", "Failed to resolve '*'"
+#define CAUGHT                                                                                     \
+    "[Errno -3] Temporary failure in name resolution", "curl: (6) Could not resolve host",         \
+        "getaddrinfo EAI_AGAIN"
+#define ASK_NETWORK   "no network: call again with network true"
+#define NEVER_NETWORK "programs have no network on this server"
+
 /* The first row that fits decides. */
 static const struct row rows[] = {
     /* ---- memory, processes, disk ---- */
@@ -96,7 +106,7 @@ static const struct row rows[] = {
      .patterns = {"No matching distribution found for *", "satisfies the requirement * ",
                   "downloading package manifest *", "downloading tarball *"},
      .sentence = "{name} cannot be installed: no package index can be reached"},
-    {.patterns = {"No module named 'google.colab"},
+    {.patterns = {"No module named 'google.colab", "google.colab import "},
      .sentence = "this is not Colab: files are in /data"},
     {.patterns = {"No module named 'tkinter'", "No module named '_tkinter'",
                   "no display name and no $DISPLAY", "couldn't connect to display",
@@ -163,25 +173,11 @@ static const struct row rows[] = {
      .facts = ADVICE_OFFLINE,
      .sentence = "localhost is the sandbox, not the user's computer: only what the same program "
                  "starts answers there"},
-    {.facts = ADVICE_OFFLINE | ADVICE_NETWORK,
-     .patterns = {"Temporary failure in name resolution", "Could not resolve host", "EAI_AGAIN",
-                  "Name or service not known", "getaddrinfo ENOTFOUND", "DNSResolveFailed",
-                  "unable to resolve host", "Network is unreachable", "ENETUNREACH",
-                  "Failed to resolve '*'"},
-     .sentence = "no network: call again with network true"},
-    {.facts = ADVICE_OFFLINE,
-     .without = ADVICE_NETWORK,
-     .patterns = {"Temporary failure in name resolution", "Could not resolve host", "EAI_AGAIN",
-                  "Name or service not known", "getaddrinfo ENOTFOUND", "DNSResolveFailed",
-                  "unable to resolve host", "Network is unreachable", "ENETUNREACH",
-                  "Failed to resolve '*'"},
-     .sentence = "programs have no network on this server"},
-
+    {.facts = ADVICE_OFFLINE | ADVICE_NETWORK, .patterns = {UNRESOLVED}, .sentence = ASK_NETWORK},
+    {.facts = ADVICE_OFFLINE, .patterns = {UNRESOLVED}, .sentence = NEVER_NETWORK},
     /* Where the exception was caught and printed. */
-    {WELL, .facts = ADVICE_OFFLINE | ADVICE_NETWORK,
-     .patterns = {"[Errno -3] Temporary failure in name resolution",
-                  "curl: (6) Could not resolve host", "getaddrinfo EAI_AGAIN"},
-     .sentence = "no network: call again with network true"},
+    {WELL, .facts = ADVICE_OFFLINE | ADVICE_NETWORK, .patterns = {CAUGHT}, .sentence = ASK_NETWORK},
+    {WELL, .facts = ADVICE_OFFLINE, .patterns = {CAUGHT}, .sentence = NEVER_NETWORK},
 
     /* ---- files ---- */
     {.patterns = {"Read-only file system", "EROFS"},

@@ -3,7 +3,8 @@ import re
 
 from first_tries import bash, no, python, tool, typescript
 
-NETWORK = "\nno network: call again with network true"
+# The server of the tests gives no network unless it is told to.
+NETWORK = re.compile(r"\n(no network: call again with network true|programs have no network on this server)\b")
 NEW = "\nthis conversation is new and has no files: give the conversationId of before"
 PLACES = "\nonly /data, which is kept, and /tmp can be written"
 OPERATOR = " is not here: the server's operator adds it with RUNNER_EXTRAS="
@@ -36,8 +37,8 @@ ROWS = (
 
     # ---- packages and programs ----
     ("a package that is not here", python("import polars_ols"), "\npolars_ols is not installed: install_package"),
-    ("one of npm", typescript("import leftpad from 'left-pad'"), "\nleft-pad is not installed: install_package"),
-    ("a scoped one", typescript("import x from '@tanstack/query-core'"), "\n@tanstack/query-core is not installed: install_package"),
+    ("one of npm", typescript("import leftpad from 'left-pad'; console.log(leftpad('1', 5))"), "\nleft-pad is not installed: install_package"),
+    ("a scoped one", typescript("import { QueryClient } from '@tanstack/query-core'; new QueryClient()"), "\n@tanstack/query-core is not installed: install_package"),
     ("python -m", bash("python3 -m flake8 a.py"), "\nflake8 is not installed: install_package"),
     ("an optional dependency", python("import pandas as pd\npd.DataFrame({'a': [1]}).to_hdf('a.h5', key='a')"), " is not installed: install_package"),
     ("Colab", python("from google.colab import files"), "this is not Colab"),
@@ -116,7 +117,7 @@ ROWS = (
 
     # ---- pictures ----
     ("twelve figures in their order", python(PLOT.format(n=12)), "pictures: figure-1.png, figure-2.png, figure-3.png, figure-4.png, and 8 more", "[image]"),
-    ("two pictures by name", python("from PIL import Image\nfor n, c in (('z', 'red'), ('a', 'blue')): Image.new('RGB', (50, 50), c).save(n + '.png')"),
+    ("two pictures by name", python("import time\nfrom PIL import Image\nfor n, c in (('z', 'red'), ('a', 'blue')): Image.new('RGB', (50, 50), c).save(n + '.png'); time.sleep(0.1)"),
      "pictures: z.png, a.png"),
     ("a picture that was saved twice is shown once", python("from PIL import Image\ni = Image.new('RGB', (50, 50), 'red')\ni.save('card.png'); i.save('figure.png')"),
      re.compile(r"\A[\s\S]*?\[image\](?![\s\S]*\[image\])")),

@@ -152,6 +152,10 @@ static void set_automatic(struct settings *s)
         s->container.memory_bytes = automatic_memory(s);
     if (s->container.cpu_milli == 0)
         s->container.cpu_milli = few ? RUNNER_CPU_MILLI : AUTO_CPU_MILLI;
+    s->limits.run = (struct run_bounds){.memory = s->container.memory_bytes,
+                                        .tmp = s->container.tmp_bytes,
+                                        .file = s->container.fsize_bytes,
+                                        .pids = s->container.pids};
     if (strncmp(s->engine.host, "tcp:", 4) == 0) /* what that machine has is not known here */
         s->memory_reserve = 0;
     s->limits.timeout_automatic = s->limits.timeout_ms == 0;

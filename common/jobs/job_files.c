@@ -58,7 +58,8 @@ json_t *job_open(struct job *job, struct err *e)
     if (job->out_fd < 0)
         return NULL;
     job_note_reading(&sb, t.tenant, t.conversation);
-    return json_pack("{s:I}", "size", (json_int_t)st.st_size);
+    AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
+    return json_pack("{s:I, s:s}", "size", (json_int_t)st.st_size, "url", url);
 }
 
 /* As nginx serves it: the URL is the key, and reading is no use of the conversation. */

@@ -3,6 +3,7 @@
 #include "common/protocol/client_files.h"
 
 #include "common/base/auto.h"
+#include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
@@ -27,22 +28,27 @@ json_t *broker_put_file(const struct broker_client *c, const char *conversation,
     return client_ask_with_fd(c, head, fd, NULL, e);
 }
 
-/* The descriptor that rides along with the answer, or -1; takes head. */
-static int ask_for_fd(const struct broker_client *c, json_t *take_head, struct err *e)
+/* The descriptor that rides along with the answer (out NULL: nothing else matters), or -1; takes
+ * head. */
+static int ask_for_fd(const struct broker_client *c, json_t *take_head, json_t **out, struct err *e)
 {
     AUTO_FD int fd = -1;
     json_auto_t *result = client_ask_with_fd(c, take_head, -1, &fd, e);
 
     if (!result)
         return -1;
-    return fd < 0 ? err_set(e, ERR_PROTOCOL, "the broker passed no file") : TAKE_FD(fd);
+    if (fd < 0)
+        return err_set(e, ERR_PROTOCOL, "the broker passed no file");
+    if (out)
+        *out = json_incref(result);
+    return TAKE_FD(fd);
 }
 
 /* The file that rides along with the answer, and what it is; takes head. */
 static int ask_for_file(const struct broker_client *c, json_t *take_head, struct stat *out,
                         struct err *e)
 {
-    AUTO_FD int fd = ask_for_fd(c, take_head, e);
+    AUTO_FD int fd = ask_for_fd(c, take_head, NULL, e);
 
     if (fd < 0)
         return -1;
@@ -56,6 +62,23 @@ int broker_open_file(const struct broker_client *c, const char *conversation, co
                                    name);
 
     return ask_for_file(c, head, out, e);
+}
+
+int broker_open_linked(const struct broker_client *c, const char *conversation, const char *name,
+                       struct stat *out, char **out_url, struct err *e)
+{
+    json_t *head = client_head_new(c, OP_OPEN, "{s:s, s:s}", "conversationId", conversation, "name",
+                                   name);
+    json_auto_t *answer = NULL;
+    AUTO_FD int fd = ask_for_fd(c, head, &answer, e);
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, out) < 0)
+        return err_errno(e, "fstat of the file");
+    const char *url = json_get_string(answer, "url");
+    *out_url = url ? mem_strdup(url) : NULL;
+    return TAKE_FD(fd);
 }
 
 int broker_open_url(const struct broker_client *c, const char *uri, struct stat *out, struct err *e)
@@ -144,7 +167,7 @@ json_t *broker_check_upload(const struct broker_client *c, const char *ticket, u
 
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e)
 {
-    return ask_for_fd(c, client_head_new(c, OP_STAGE_UPLOAD, "{s:s}", "ticket", ticket), e);
+    return ask_for_fd(c, client_head_new(c, OP_STAGE_UPLOAD, "{s:s}", "ticket", ticket), NULL, e);
 }
 
 json_t *broker_finish_upload(const struct broker_client *c, const char *ticket,

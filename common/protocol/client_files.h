@@ -14,6 +14,10 @@ json_t *broker_put_file(const struct broker_client *c, const char *conversation,
 int broker_open_file(const struct broker_client *c, const char *conversation, const char *name,
                      struct stat *out, struct err *e);
 
+/* The same; *out_url is its link, which the caller frees; NULL: it has none. */
+int broker_open_linked(const struct broker_client *c, const char *conversation, const char *name,
+                       struct stat *out, char **out_url, struct err *e);
+
 #define BROKER_URI_MAX 32768
 
 /* The same for a request's URI (file_link.h), whatever its bytes. ERR_NOT_FOUND, ERR_DENIED: as

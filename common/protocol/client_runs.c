@@ -31,10 +31,10 @@ json_t *broker_run(const struct broker_client *c, const struct run_request *requ
 json_t *broker_get_run(const struct broker_client *c, const char *run_id,
                        const struct broker_poll_options *options, struct err *e)
 {
-    json_auto_t *head = client_head_new(c, OP_GET_RUN, "{s:s, s:I, s:b, s:I}", "runId", run_id,
-                                        "waitMs", (json_int_t)options->wait_ms, "live",
-                                        options->callbacks.live != NULL, "newMax",
-                                        (json_int_t)options->new_max);
+    json_auto_t *head = client_head_new(c, OP_GET_RUN, "{s:s, s:I, s:b, s:b, s:I}", "runId", run_id,
+                                        "waitMs", (json_int_t)options->wait_ms, "toEnd",
+                                        options->to_end, "live", options->callbacks.live != NULL,
+                                        "newMax", (json_int_t)options->new_max);
     const struct client_call call = {
         .client = c, .head = head, .pass_fd = -1, .callbacks = &options->callbacks};
 

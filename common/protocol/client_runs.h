@@ -28,6 +28,7 @@ struct broker_poll_options {
     uint64_t since_byte; /* newOutput: the combined output from there on */
     uint64_t new_max;    /* bytes of newOutput; 0: all that is there */
     uint64_t wait_ms;    /* for new output; 0: answers at once */
+    bool to_end;         /* for its end, whatever is new meanwhile */
     struct broker_callbacks callbacks;
 };
 

@@ -15,6 +15,12 @@ struct psandbox_settings {
     const char *images;              /* besides runners: repositories, as allow_images; "": none */
 };
 
+/* What one run may use, for words about it. */
+struct run_bounds {
+    uint64_t memory, tmp, file; /* bytes; file: of one that it writes */
+    uint64_t pids;
+};
+
 struct broker_limits {
     uint64_t timeout_ms;    /* default of a run */
     bool timeout_automatic; /* the operator has set none */
@@ -41,5 +47,6 @@ struct broker_limits {
     enum network_tier network; /* the most that a run may have */
     bool network_ask;          /* with the user's consent, each time */
     bool import;               /* may URLs be fetched? */
+    struct run_bounds run;
     struct psandbox_settings persistent;
 };

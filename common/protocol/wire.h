@@ -5,7 +5,7 @@
  * timeoutMs, keepBytes, waitMs, background, live, detach, cancelOnDisconnect, openFiles, keepOver,
  * imports}, and at once a second message, the body, which is no JSON: code, stdin, args, env as
  * records (run_body.h)
- *   {"op":"get_run", tenant, runId, sinceByte?, newMax, waitMs, live}
+ *   {"op":"get_run", tenant, runId, sinceByte?, newMax, waitMs, toEnd, live}
  *   {"op":"cancel_run", tenant, runId}     {"op":"list_runs", tenant, conversationId?}
  *   {"op":"session", …as run…, sessionNetwork (enum network_tier)}: in the conversation's
  * persistent sandbox
@@ -56,6 +56,9 @@
 #pragma once
 
 #include "common/protocol/run.h"
+
+/* Of a file of a run, for the order of pictures; no client gets it. */
+#define WIRE_MODIFIED "modifiedMs"
 
 #include "common/base/auto.h"
 #include "common/base/buf.h"

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
+#include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
 #include "common/sandbox/state/quota.h"
@@ -132,6 +133,9 @@ static json_t *file_new(const struct sandbox *sb, const struct difference *d)
                              (json_int_t)d->entry->size, "change", snapshot_change_name(d->change));
 
     if (d->change != SNAPSHOT_DELETED) {
+        const struct timespec *t = &d->entry->mtime;
+        json_object_set_new(file, WIRE_MODIFIED,
+                            json_integer((json_int_t)t->tv_sec * 1000 + t->tv_nsec / 1000000));
         AUTO_FREE char *url = sandbox_file_url(sb, name);
         files_share(sb, name);
         json_object_set_new(file, "url", json_string(url));

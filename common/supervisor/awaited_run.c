@@ -286,6 +286,7 @@ static struct waiter *poll_new(struct awaited_run *run, const json_t *head, int 
     r->run = run;
     r->since_given = since >= 0;
     r->since = since > 0 ? (uint64_t)since : 0;
+    r->to_end = json_get_bool(head, "toEnd", 0);
     r->new_max = (size_t)json_get_integer(head, "newMax", 0);
     r->output_sent = r->since < total ? r->since : total;
     r->live = json_get_bool(head, "live", 0);
@@ -316,7 +317,7 @@ void awaited_run_add_poll(struct awaited_run *run, const json_t *head, int take_
         answer_reply(run, r);
     } else if (r->live) {
         run->in->waiters.output_at = deadline_in_ms(0);
-    } else if (r->since_given && r->since < output_total(run->output)) {
+    } else if (r->since_given && !r->to_end && r->since < output_total(run->output)) {
         r->rest_by = deadline_in_ms(0);
     }
 }

@@ -250,7 +250,7 @@ static void waiter_tend(struct waiter *r, bool due)
     }
     if (!waiter_wants_output(r))
         return;
-    if (!r->live && due && r->since < output_total(r->output) && r->rest_by.at_ms < 0)
+    if (!r->live && !r->to_end && due && r->since < output_total(r->output) && r->rest_by.at_ms < 0)
         r->rest_by = deadline_in_ms(OUTPUT_MS); /* more may come until then */
     if (r->live && (due || deadline_passed(r->rest_by)) && waiter_send_output(r, false))
         waiters_output_soon(r->all);

@@ -33,6 +33,7 @@ struct waiter {
     const struct awaited_run *run; /* that it waits for; NULL: for something else */
     bool live;                     /* gets pieces of output as they come */
     bool since_given;              /* a poll that gets the output from since on */
+    bool to_end;                   /* it does not wait for new output, but for the end */
     bool body_due;                 /* its next message is the body of a call */
     bool answered;                 /* its last message is in out */
     const struct output *output;   /* for live and since_given; borrowed */

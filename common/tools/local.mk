@@ -22,10 +22,13 @@ libtools_a_SOURCES = \
 	common/tools/profiles/session.c \
 	common/tools/profiles/session_call.c common/tools/profiles/session_call.h \
 	common/tools/prompts/prompts.c \
+	common/tools/runs/advice.c common/tools/runs/advice.h \
+	common/tools/runs/gallery.c common/tools/runs/gallery.h \
 	common/tools/runs/imports.c common/tools/runs/imports.h \
 	common/tools/runs/install_package.c \
 	common/tools/runs/permit.c common/tools/runs/permit.h \
 	common/tools/runs/picture.c common/tools/runs/picture.h \
+	common/tools/runs/printed.c common/tools/runs/printed.h \
 	common/tools/runs/run_code.c \
 	common/tools/runs/run_files.c common/tools/runs/run_files.h \
 	common/tools/runs/run_report.c common/tools/runs/run_report.h \
@@ -84,6 +87,7 @@ endif
 tests_unit_tools_unit_SOURCES = \
 	$(ASK_FAKES) \
 	$(TOOLS_FAKES) \
+	tests/unit/tools/test_advice.c \
 	tests/unit/tools/test_archives.c \
 	tests/unit/tools/test_args.c \
 	tests/unit/tools/test_client.c \
@@ -93,6 +97,7 @@ tests_unit_tools_unit_SOURCES = \
 	tests/unit/tools/test_list.c \
 	tests/unit/tools/test_local.c \
 	tests/unit/tools/test_picture.c \
+	tests/unit/tools/test_printed.c \
 	tests/unit/tools/test_profile_names.c \
 	tests/unit/tools/test_profile_psandboxes.c \
 	tests/unit/tools/test_profile_runner.c \

@@ -3,14 +3,17 @@
 #include "common/tools/words.h"
 
 #include "common/base/auto.h"
-#include "common/base/utf8.h"
+#include "common/base/mem.h"
 #include "common/mcp/features/content.h"
 #include "common/mcp/server.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/links/link.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define LINE_MAX_BYTES (16u * 1024) /* of one file: a name, and a URL in which it is encoded */
 #define NAMES_SAID     20
@@ -47,74 +50,15 @@ void words_size(struct buf *out, uint64_t bytes)
         buf_addf(out, "%" PRIu64 " bytes", bytes);
     else if (bytes < 1000000)
         buf_addf(out, "%" PRIu64 " kB", (bytes + 500) / 1000);
-    else
+    else if (bytes < 1000000000)
         buf_addf(out, "%.1f MB", (double)bytes / 1e6);
+    else
+        buf_addf(out, "%.1f GB", (double)bytes / 1e9);
 }
 
 void words_time(struct buf *out, int64_t ms)
 {
     buf_addf(out, ms < 10000 ? "%.1f s" : "%.0f s", (double)ms / 1000.0);
-}
-
-/* Both end and begin with a whole line, unless it is a long one. */
-static size_t head_len(const char *text, size_t len, size_t max)
-{
-    size_t cut = utf8_cut(text, len, max);
-    const char *end = memrchr(text + cut - cut / 4, '\n', cut / 4);
-
-    return end ? (size_t)(end + 1 - text) : cut;
-}
-
-static size_t tail_len(const char *text, size_t len, size_t max)
-{
-    const char *at = text + len - max;
-    const char *line = memchr(at, '\n', max / 4);
-
-    if (line)
-        return max - (size_t)(line + 1 - at);
-    return max - utf8_lost_start(at, max);
-}
-
-/* The length of a control sequence of terminals (a colour, say) at s; 0: there is none. */
-static size_t sequence_len(const char *s, size_t len)
-{
-    size_t n = 2;
-
-    if (len < 3 || s[0] != 0x1B || s[1] != '[')
-        return 0;
-    while (n < len && s[n] >= 0x20 && s[n] < 0x40)
-        n++;
-    return n < len ? n + 1 : 0;
-}
-
-/* Without what would steer the terminal of a client. */
-static void add_printable(struct buf *out, const char *s, size_t len)
-{
-    for (size_t i = 0, skip; i < len; i += skip) {
-        unsigned char c = (unsigned char)s[i];
-
-        skip = sequence_len(s + i, len - i);
-        if (skip == 0 && ((c < 0x20 && !strchr("\t\n\r", c)) || c == 0 || c == 0x7F))
-            buf_add_str(out, "\xEF\xBF\xBD");
-        else if (skip == 0)
-            buf_add_char(out, s[i]);
-        skip += skip == 0;
-    }
-}
-
-size_t words_cut(struct buf *out, const char *text, size_t len, size_t room)
-{
-    if (len <= room) {
-        add_printable(out, text, len);
-        return 0;
-    }
-    size_t head = head_len(text, len, room / 2), tail = tail_len(text, len, room / 2);
-    bool broken = head > 0 && text[head - 1] != '\n';
-
-    add_printable(out, text, head);
-    buf_addf(out, "%s[... %zu bytes left out ...]\n", broken ? "\n" : "", len - head - tail);
-    add_printable(out, text + len - tail, tail);
-    return head;
 }
 
 /* ---- files ---- */
@@ -124,70 +68,205 @@ static void say_line(struct mcp_result *out, const struct buf *line)
     mcp_result_say(out, "%s", buf_str(line));
 }
 
-/* A new file is the rule; sizes are seldom needed. */
-static void file_line(struct buf *line, const json_t *file, bool size)
+/* What people want comes first; the rest is alike. */
+static size_t rank_of(const char *name)
 {
-    const char *name = json_get_string(file, "name"), *url = json_get_string(file, "url");
+    static const char *const wanted[] = {"html", "htm", "pdf",  "xlsx", "docx", "pptx",
+                                         "png",  "jpg", "jpeg", "gif",  "webp", "svg",
+                                         "csv",  "zip", "mp4",  "mp3",  "wav"};
+    const char *dot = strrchr(name, '.');
+    size_t i = dot ? 0 : ARRAY_LEN(wanted);
+
+    while (i < ARRAY_LEN(wanted) && strcasecmp(dot + 1, wanted[i]) != 0)
+        i++;
+    return i;
+}
+
+static size_t depth_of(const char *name)
+{
+    size_t depth = 0;
+
+    for (; (name = strchr(name, '/')); name++)
+        depth++;
+    return depth;
+}
+
+int words_compare_names(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            size_t m = strspn(a += strspn(a, "0"), "0123456789");
+            size_t n = strspn(b += strspn(b, "0"), "0123456789");
+            int order = m == n ? memcmp(a, b, m) : m < n ? -1 : 1;
+            if (order)
+                return order;
+            a += m;
+            b += n;
+        } else if (*a != *b) {
+            break;
+        } else {
+            a++;
+            b++;
+        }
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+static const char *name_of(const json_t *file)
+{
+    const char *name = json_get_string(file, "name");
+
+    return name ? name : "?";
+}
+
+static bool is_new(const json_t *file)
+{
     const char *change = json_get_string(file, "change");
+
+    return !change || strcmp(change, "created") == 0;
+}
+
+static int compare_numbers(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_files(const void *left, const void *right)
+{
+    const json_t *a = *(const json_t *const *)left, *b = *(const json_t *const *)right;
+    const char *m = name_of(a), *n = name_of(b);
+    const size_t keys[][2] = {
+        /* Folders and deleted files have no link. */
+        {!json_get_string(a, "url"), !json_get_string(b, "url")},
+        {rank_of(m) == rank_of(""), rank_of(n) == rank_of("")},
+        {depth_of(m), depth_of(n)},
+        {!is_new(a), !is_new(b)},
+        {rank_of(m), rank_of(n)},
+    };
+    int order = 0;
+
+    for (size_t i = 0; order == 0 && i < ARRAY_LEN(keys); i++)
+        order = compare_numbers(keys[i][0], keys[i][1]);
+    if (order == 0)
+        order = words_compare_names(m, n);
+    return order ? order : strcmp(m, n);
+}
+
+json_t *words_sorted(const json_t *files)
+{
+    const size_t n = json_array_size(files);
+    AUTO_FREE json_t **rows = mem_array(n + 1, sizeof *rows);
+    json_t *sorted = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        rows[i] = json_array_get(files, i);
+    qsort(rows, n, sizeof *rows, compare_files);
+    for (size_t i = 0; i < n; i++)
+        json_array_append(sorted, rows[i]);
+    return sorted;
+}
+
+/* The length of a link in front of the file's name; 0: it has none, or is signed for this file. */
+static size_t link_base_len(const json_t *file, struct buf *encoded)
+{
+    const char *url = json_get_string(file, "url");
+    size_t len = url ? strlen(url) : 0;
+
+    buf_reset(encoded);
+    link_encode(name_of(file), encoded);
+    if (len <= encoded->len || strcmp(url + len - encoded->len, buf_str(encoded)) != 0)
+        return 0;
+    return len - encoded->len;
+}
+
+struct words_base words_base_of(const json_t *files, size_t n)
+{
+    static const struct words_base none = {.len = 0};
+    AUTO_BUF struct buf encoded = BUF_INIT(LINE_MAX_BYTES);
+    struct words_base base = none;
+    size_t links = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *file = json_array_get(files, i);
+        const char *url = json_get_string(file, "url");
+        size_t len = link_base_len(file, &encoded);
+
+        if (!url)
+            continue;
+        if (links++ == 0)
+            base = (struct words_base){url, len};
+        else if (len != base.len || memcmp(url, base.url, len) != 0)
+            return none;
+    }
+    return links > 1 ? base : none;
+}
+
+void words_say_base(struct mcp_result *out, const struct words_base *base)
+{
+    if (base->len > 0)
+        mcp_result_say(out, "links: %.*s + name", (int)base->len, base->url);
+}
+
+void words_link(struct buf *line, const json_t *file, const struct words_base *base)
+{
+    const char *url = json_get_string(file, "url");
+
+    if (url && base->len == 0)
+        buf_addf(line, ": %s", url);
+    else if (url && strcmp(url + base->len, name_of(file)) != 0)
+        buf_addf(line, ": %s", url + base->len);
+}
+
+/* A new file that is whole is the rule; sizes are seldom needed. */
+static void file_line(struct buf *line, const json_t *file, const struct words_files *how,
+                      const struct words_base *base)
+{
+    const bool there = json_get_string(file, "url") != NULL;
     json_int_t bytes = json_get_integer(file, "size", 0);
 
-    content_clean_name(name ? name : "?", line);
-    if (change && strcmp(change, "created") != 0)
-        buf_addf(line, " (%s)", strcmp(change, "deleted") == 0 ? "deleted" : "changed");
-    if (url && (size || bytes == 0)) {
+    content_clean_name(name_of(file), line);
+    if (!is_new(file))
+        buf_add_str(line, there ? " (changed)" : " (deleted)");
+    if (there && bytes == 0) {
+        buf_add_str(line, " (empty)");
+    } else if (there && how->full) {
         buf_add_str(line, " (");
         words_size(line, (uint64_t)bytes);
         buf_add_char(line, ')');
     }
-    if (url)
-        buf_addf(line, ": %s", url);
+    if (there && how->cut_off)
+        buf_add_str(line, " (perhaps incomplete)");
+    words_link(line, file, base);
 }
 
-static void say_file(struct mcp_result *out, const json_t *file, bool size)
+static void say_file(struct mcp_result *out, const json_t *file, const struct words_files *how,
+                     const struct words_base *base)
 {
     AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
 
-    file_line(&line, file, size);
+    file_line(&line, file, how, base);
     say_line(out, &line);
 }
 
 void words_file(struct mcp_result *out, const json_t *file)
 {
-    say_file(out, file, true);
-}
-
-/* Deleted files, and those in folders, matter less. */
-static size_t weight_of(const json_t *file)
-{
-    const char *name = json_get_string(file, "name");
-    size_t weight = json_get_string(file, "url") ? 0 : 1000;
-
-    for (; name && (name = strchr(name, '/')); name++)
-        weight++;
-    return weight;
+    say_file(out, file, &(struct words_files){.full = true}, &(struct words_base){.len = 0});
 }
 
 void words_files(struct mcp_result *out, const struct mcp_tool_call *c, const json_t *files,
-                 json_int_t omitted, bool full)
+                 const struct words_files *how)
 {
-    size_t n = json_array_size(files), said = 0, most = full ? n : FILES_SAID;
+    json_auto_t *sorted = words_sorted(files);
+    const size_t n = json_array_size(sorted);
+    const size_t said = how->full || n < FILES_SAID ? n : FILES_SAID;
+    const size_t more = n - said + how->omitted;
+    const struct words_base base = words_base_of(sorted, said);
 
-    /* Few passes: names have at most 16 parts. */
-    for (size_t weight = 0, next; said < n && said < most; weight = next) {
-        next = SIZE_MAX;
-        for (size_t i = 0; i < n && said < most; i++) {
-            const json_t *file = json_array_get(files, i);
-            size_t its = weight_of(file);
-            if (its == weight) {
-                say_file(out, file, full);
-                said++;
-            } else if (its > weight && its < next) {
-                next = its;
-            }
-        }
-    }
-    if (n - said + (size_t)omitted > 0)
-        mcp_result_say(out, "%zu more files: %slist_files", n - said + (size_t)omitted,
+    words_say_base(out, &base);
+    for (size_t i = 0; i < said; i++)
+        say_file(out, json_array_get(sorted, i), how, &base);
+    if (more > 0)
+        mcp_result_say(out, "%zu more file%s: %slist_files", more, more == 1 ? "" : "s",
                        words_prefix(c));
 }
 

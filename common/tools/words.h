@@ -1,5 +1,5 @@
 /*
- * Results in words, for models, which pay for each: sizes, texts that are cut, files. The words of
+ * Results in words, for models, which pay for each: sizes, times, files. The words of
  * a run are in runs/run_words.c.
  */
 #pragma once
@@ -31,16 +31,36 @@ void words_size(struct buf *out, uint64_t bytes);
 /* "0.2 s", "31 s" */
 void words_time(struct buf *out, int64_t ms);
 
-/* Appends text that a program printed; over room bytes its head and its tail, with a line about the
- * rest between them. Returns the length of the head, 0: all is there. */
-size_t words_cut(struct buf *out, const char *text, size_t len, size_t room);
+/* Of two names, with numbers as numbers: figure-2 before figure-10. */
+int words_compare_names(const char *a, const char *b);
 
-/* Adds a line for each row of files ({name, size, url?, change?}), those that matter most first and
- * at most FILES_SAID of them, unless full (with sizes); and how many more there are, omitted among
- * them. */
+/* The rows of files ({name, size, url?, change?}) with what people want first: documents, pictures
+ * and tables, then what is not in a folder, what is new, and by name. New reference. */
+json_t *words_sorted(const json_t *files);
+
+/* What the links of files have in front of their names; len 0: nothing in common. */
+struct words_base {
+    const char *url; /* of a row */
+    size_t len;
+};
+
+/* Of the first n rows; nothing for a single link. */
+struct words_base words_base_of(const json_t *files, size_t n);
+/* A line, which says the base once. */
+void words_say_base(struct mcp_result *out, const struct words_base *base);
+/* Appends what a row's link has beyond the base, unless that is its name: ": https://…" */
+void words_link(struct buf *line, const json_t *file, const struct words_base *base);
+
+struct words_files {
+    size_t omitted; /* further files that are in no row */
+    bool full;      /* all rows with their sizes, not the first FILES_SAID */
+    bool cut_off;   /* what wrote them was ended */
+};
+
+/* Adds a line for each row, sorted, and how many more there are. */
 #define FILES_SAID 10
 void words_files(struct mcp_result *out, const struct mcp_tool_call *c, const json_t *files,
-                 json_int_t omitted, bool full);
+                 const struct words_files *how);
 
 /* One line: name, size, link. */
 void words_file(struct mcp_result *out, const json_t *file);

@@ -8,6 +8,7 @@
 #include "common/base/auto.h"
 #include "common/base/b64.h"
 #include "common/base/fdio.h"
+#include "common/base/mem.h"
 
 #include <assert.h>
 #include <string.h>
@@ -232,6 +233,8 @@ json_t *broker_get_run(const struct broker_client *c, const char *run_id,
     json_t *asked = json_pack("{s:s, s:s, s:s, s:I}", "op", "get_run", "tenant", c->tenant, "runId",
                               run_id, "waitMs", (json_int_t)look->wait_ms);
 
+    if (look->to_end)
+        json_object_set_new(asked, "toEnd", json_true());
     if (look->since_given)
         json_object_set_new(asked, "sinceByte", json_integer((json_int_t)look->since_byte));
     json_array_append_new(fake_broker.asked, asked);
@@ -350,6 +353,16 @@ int broker_open_file(const struct broker_client *c, const char *conversation, co
     AUTO_FD int fd = make_file(encoded);
     fstat(fd, out);
     return TAKE_FD(fd);
+}
+
+int broker_open_linked(const struct broker_client *c, const char *conversation, const char *name,
+                       struct stat *out, char **out_url, struct err *e)
+{
+    int fd = broker_open_file(c, conversation, name, out, e);
+
+    if (fd >= 0)
+        *out_url = mem_printf("https://x.test/%s", name);
+    return fd;
 }
 
 json_t *broker_list_files(const struct broker_client *c, const json_t *conversations,

@@ -18,6 +18,7 @@
 /* ---- list_files ---- */
 
 #define ROWS_DEFAULT   200
+#define LINKS_EACH     20 /* of more files only what they have in common is said */
 #define CURSOR_MAX     2048
 #define LINE_MAX_BYTES (16u * 1024)
 
@@ -50,11 +51,10 @@ static const struct arg_row list_files_arguments[] = {
     {0},
 };
 
-/* "reports/  chart.png (22 kB)", full with time and link. */
-static void row_line(struct buf *line, const json_t *row, bool full)
+/* "reports/", "chart.png (22 kB)", full with its time. */
+static void row_line(struct buf *line, const json_t *row, const struct words_base *base, bool full)
 {
     const char *name = json_get_string(row, "name"), *type = json_get_string(row, "type");
-    const char *url = json_get_string(row, "url");
 
     content_clean_name(name ? name : "?", line);
     if (type && strcmp(type, "folder") == 0)
@@ -69,19 +69,20 @@ static void row_line(struct buf *line, const json_t *row, bool full)
                      json_get_integer(row, "modified", 0));
         buf_add_char(line, ')');
     }
-    if (full && url)
-        buf_addf(line, ": %s", url);
+    if (base)
+        words_link(line, row, base);
     buf_add_char(line, '\n');
 }
 
-/* Returns how many rows have room. */
-static size_t rows_text(const json_t *rows, size_t room, bool full, struct buf *text)
+/* base NULL: without links. Returns how many rows have room. */
+static size_t rows_text(const json_t *rows, const struct words_base *base, size_t room, bool full,
+                        struct buf *text)
 {
     size_t i = 0;
 
     for (; i < json_array_size(rows); i++) {
         AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
-        row_line(&line, json_array_get(rows, i), full);
+        row_line(&line, json_array_get(rows, i), base, full);
         if (i > 0 && text->len + line.len > room)
             break;
         buf_add(text, line.data, line.len);
@@ -89,16 +90,36 @@ static size_t rows_text(const json_t *rows, size_t room, bool full, struct buf *
     return i;
 }
 
-static void list_tell(const json_t *page, const struct buf *rows, struct mcp_result *out)
+/* Of the rows in this order; out NULL: only counts those that have room. */
+static size_t list_rows(const json_t *rows, size_t room, const struct list_files *l,
+                        struct mcp_result *out)
+{
+    const size_t n = json_array_size(rows);
+    const struct words_base base = words_base_of(rows, n);
+    const bool full = detail_is_full(l->detail), links = base.len > 0 || n <= LINKS_EACH || full;
+    AUTO_BUF struct buf text = BUF_INIT(room + LINE_MAX_BYTES);
+    size_t fit = rows_text(rows, links ? &base : NULL, room, full, &text);
+
+    if (out)
+        mcp_result_show(out, buf_str(&text), text.len);
+    return fit;
+}
+
+static void list_tell(const struct mcp_tool_call *c, const json_t *page, size_t room,
+                      const struct list_files *l, struct mcp_result *out)
 {
     const char *next = json_get_string(page, "next");
-    size_t n = json_array_size(json_object_get(page, "files"));
+    json_auto_t *sorted = words_sorted(json_object_get(page, "files"));
+    const size_t n = json_array_size(sorted);
+    const struct words_base base = words_base_of(sorted, n);
 
-    mcp_result_show(out, buf_str(rows), rows->len);
+    list_rows(sorted, room, l, out);
     if (next)
         mcp_result_say(out, "%zu entries; more with cursor %s", n, next);
     else
         mcp_result_say(out, n == 0 ? "no files" : n == 1 ? "1 entry" : "%zu entries", n);
+    if (c->in_text)
+        words_say_base(out, &base);
     if (json_get_bool(page, "incomplete", 0))
         mcp_result_say(out, "some are left out: too deep, too long a name, or unreadable");
 }
@@ -116,13 +137,12 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                                      .hidden = l->hidden,
                                      .after = l->cursor,
                                      .max = l->limit.given ? (size_t)l->limit.value : ROWS_DEFAULT};
-    AUTO_BUF struct buf text = BUF_INIT(room + LINE_MAX_BYTES);
 
     if (listing.max == 0)
         return err_set(e, ERR_INVALID, "argument 'limit' must be from 1 to %d", BROKER_LIST_MAX);
     json_auto_t *page = broker_list_folder(&client, &listing, e);
-    size_t fit = rows_text(json_object_get(page, "files"), room, detail_is_full(l->detail), &text);
-    if (c->in_text && fit < json_array_size(json_object_get(page, "files"))) {
+    size_t fit = c->in_text ? list_rows(json_object_get(page, "files"), room, l, NULL) : SIZE_MAX;
+    if (fit < json_array_size(json_object_get(page, "files"))) {
         listing.max = fit; /* the cursor is that of a page's end */
         json_decref(page);
         page = broker_list_folder(&client, &listing, e);
@@ -136,7 +156,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                                 "nextCursor", json_object_get(page, "next"), "incomplete",
                                 json_object_get(page, "incomplete"), "filesExpireAt",
                                 json_object_get(page, "filesExpireAt"));
-    list_tell(page, &text, out);
+    list_tell(c, page, room, l, out);
     return 0;
 }
 

@@ -57,7 +57,8 @@ static const struct arg_row read_file_arguments[] = {
 /* An open file, and the range of it that was asked for. */
 struct piece {
     int fd;
-    uint64_t size; /* of the file */
+    const char *url; /* NULL: it has no link */
+    uint64_t size;   /* of the file */
     uint64_t offset, length;
     const char *mime;
 };
@@ -104,8 +105,9 @@ static json_t *content_new(const struct piece *p, const struct read_file *r,
     return result;
 }
 
-/* "notes.txt (10 bytes)", and where a part of it goes on. */
-static void say_piece(struct mcp_result *out)
+/* "notes.txt (10 bytes)", where a part of it goes on, and the link, which a later part's reader
+ * has. */
+static void say_piece(const struct mcp_tool_call *c, const char *url, struct mcp_result *out)
 {
     const json_t *piece = out->structured;
     const char *encoding = json_get_string(piece, "encoding");
@@ -123,12 +125,15 @@ static void say_piece(struct mcp_result *out)
     if (next > 0)
         buf_addf(&line, "; the next with offset %" JSON_INTEGER_FORMAT, next);
     mcp_result_say(out, "%s", buf_str(&line));
+    if (c->in_text && url && from == 0)
+        mcp_result_say(out, "link: %s", url);
 }
 
 /* Adds the whole file as an image block; false when it is not an image or may not be shown. */
-static bool show_image(const struct tools_app *app, const struct piece *p,
+static bool show_image(const struct mcp_tool_call *c, const struct piece *p,
                        const struct read_file *r, struct mcp_result *out)
 {
+    const struct tools_app *app = c->app;
     AUTO_BUF struct buf content = BUF_INIT(0);
     struct err e = ERR_INIT;
 
@@ -141,7 +146,7 @@ static bool show_image(const struct tools_app *app, const struct piece *p,
         return false;
     out->structured = result_new(p, r->filename, "image", content.len);
     mcp_result_add(out, image);
-    say_piece(out);
+    say_piece(c, p->url, out);
     return true;
 }
 
@@ -181,19 +186,20 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
 
     if (files_check_name("filename", r->filename, strlen(r->filename), e) < 0)
         return -1;
-    AUTO_FD int fd = broker_open_file(&client, r->conversation, r->filename, &st, e);
-    struct piece p = {.fd = fd, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
+    AUTO_FREE char *url = NULL;
+    AUTO_FD int fd = broker_open_linked(&client, r->conversation, r->filename, &st, &url, e);
+    struct piece p = {.fd = fd, .url = url, .size = fd < 0 ? 0 : (uint64_t)st.st_size};
     if (fd < 0 || piece_set_range(c, r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;
     p.mime = media_type(r->filename, buf_str(&head), head.len);
-    if (show_image(c->app, &p, r, out))
+    if (show_image(c, &p, r, out))
         return 0;
     if (piece_read(&p, p.offset, p.length, &content, e) < 0)
         return -1;
     out->structured = content_new(&p, r, &content);
     const json_t *text = json_object_get(out->structured, "content");
     mcp_result_show(out, json_string_value(text), json_string_length(text));
-    say_piece(out);
+    say_piece(c, url, out);
     return 0;
 }
 

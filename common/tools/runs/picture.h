@@ -9,8 +9,17 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define PICTURE_PIXELS_MAX (64u * 1024 * 1024)
+
+struct picture_size {
+    uint64_t width, height; /* 0: it is none, or torn */
+};
+
+/* By the first bytes of its content. */
+struct picture_size picture_measure(const char *mime_type, const void *data, size_t len);
 
 bool picture_type_is_shown(const char *mime_type);
 

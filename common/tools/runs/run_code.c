@@ -143,6 +143,11 @@ static void run_code_answer(const struct mcp_tool_call *c, const struct run_code
 {
     const struct changes changes = {c->server, c->tenant, r->conversation};
     bool running = run_report_has_status(take_result, "running");
+    const char *named = json_get_string(c->arguments, "conversationId");
+    const struct run_asked asked = {.network = r->tier != NETWORK_NONE,
+                                    .session = r->session,
+                                    .input = r->input.len > 0,
+                                    .begins = !named || !*named};
 
     if (running && c->can_task)
         out->task = run_tasks_new(take_result);
@@ -155,7 +160,7 @@ static void run_code_answer(const struct mcp_tool_call *c, const struct run_code
     run_report_tell(c,
                     &(struct run_telling){.conversation = r->conversation,
                                           .open_files = open_files,
-                                          .words = {.detail = r->detail}},
+                                          .words = {.detail = r->detail, .asked = &asked}},
                     take_result, out);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The files of a run in a result: media types, links, and pictures as image content, so that a
- * model can look at them (picture.h). SVG is drawn by a program inside the sandbox.
+ * model can look at them (gallery.h).
  */
 #pragma once
 
@@ -19,8 +19,12 @@ struct run_files {
 };
 
 /*
- * Adds mimeType to every row, and pictures and links to *out, within image_max and images_max of
- * broker_limits. Files that cannot be read are skipped: programs may have removed them.
+ * Adds mimeType to every row, pictures (with a line about them in *about) and links to *out. Files
+ * that cannot be read are skipped: programs may have removed them.
  */
 void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
-                    struct mcp_result *out);
+                    struct mcp_result *out, struct buf *about);
+
+/* The file of a row that has a url, for pread. The caller closes it; -1. */
+int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,
+                   struct stat *out, struct err *e);

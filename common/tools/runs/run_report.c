@@ -20,7 +20,8 @@
 #define POLL_MS       1000 /* how often a client should call tasks/get */
 #define BRIEF_MS      1000 /* limit of a request for a notification: others wait behind it */
 #define TICK_MS       500
-#define SILENCE_MS    3000 /* before a sign of life */
+#define SILENCE_MS    3000          /* before a sign of life */
+#define ABOUT_MAX     (256u * 1024) /* of a line with names */
 
 /* _meta of progress messages: what tells a program's output from the server's own words. */
 #define META_STREAM    "sandcgi/stream"   /* of a piece of output: "stdout" or "stderr" */
@@ -76,13 +77,16 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
                                     .rows = json_object_get(take_result, "files"),
                                     .open_files = how->open_files,
                                     .brief = how->brief || !whose};
+    struct run_wording words = how->words;
+    AUTO_BUF struct buf pictures = BUF_INIT(ABOUT_MAX);
 
     add_missing_members(take_result);
     out->structured = take_result;
     out->is_error = run_report_has_status(take_result, "busy") ||
                     run_report_has_status(take_result, "lost");
-    run_files_show(c, &files, out);
-    run_words(c, &how->words, take_result, out);
+    run_files_show(c, &files, out, &pictures);
+    words.pictures = pictures.len > 0 ? buf_str(&pictures) : NULL;
+    run_words(c, &words, take_result, out);
     report_notices(take_result, out);
 }
 

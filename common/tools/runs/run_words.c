@@ -3,7 +3,10 @@
 #include "common/tools/runs/run_words.h"
 
 #include "common/base/auto.h"
+#include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
+#include "common/tools/runs/advice.h"
+#include "common/tools/runs/printed.h"
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
 
@@ -11,8 +14,7 @@
 #include <string.h>
 
 #define SAID_MAX     4096
-#define ADVICE_BYTES 4096 /* at the end of the output */
-#define MODULE_MAX   100
+#define LEFT_MAX     (64u * 1024)
 #define COMMAND_SAID 100 /* bytes */
 #define TEXT_MAX     (128u * 1024 * 1024)
 
@@ -46,7 +48,11 @@ static void words_end(struct buf *line, const struct mcp_tool_call *c, const jso
     if (status && strcmp(status, "timeout") == 0) {
         buf_add_str(line, "stopped after ");
         words_time(line, ms);
-        buf_addf(line, ": timeoutMs allows up to %" PRIu64, limits->timeout_max_ms);
+        if (ms + 1000 < (int64_t)limits->timeout_max_ms)
+            buf_addf(line, ": timeoutMs allows up to %" PRIu64, limits->timeout_max_ms);
+        else
+            buf_add_str(line, ", the most that is allowed: do it in parts, each of which saves to "
+                              "/data");
         return;
     }
     for (size_t i = 0; status && !end && i < ARRAY_LEN(ends); i++)
@@ -100,43 +106,93 @@ static void say_end(const struct mcp_tool_call *c, const json_t *result, bool fu
 
 /* ---- what to do next ---- */
 
-/* Copies the word between the quotes behind mark, up to a dot or slash inside: "numpy" of
- * "No module named 'numpy.linalg'". */
-static bool quoted_after(const char *text, size_t len, const char *mark, char out[MODULE_MAX])
+static unsigned facts_of(const struct mcp_tool_call *c, const struct run_asked *asked,
+                         const json_t *result)
 {
-    const char *at = memmem(text, len, mark, strlen(mark)), *end = text + len;
-    size_t n = 0;
+    const struct tools_app *app = c->app;
+    const struct {
+        bool is;
+        enum advice_fact fact;
+    } all[] = {
+        {!asked || !asked->network, ADVICE_OFFLINE},
+        {asked && !asked->session && !asked->begins, ADVICE_ALONE},
+        {asked && asked->begins, ADVICE_BEGINS},
+        {asked && !asked->input, ADVICE_NO_INPUT},
+        {json_get_bool(result, "sessionStarted", 0), ADVICE_FRESH},
+        {tools_have_network(c->app), ADVICE_NETWORK},
+        {app->packages, ADVICE_PACKAGES},
+        {tools_have_psandboxes(c->app), ADVICE_SESSIONS},
+    };
+    unsigned facts = 0;
 
-    if (!at || (at += strlen(mark)) >= end || !strchr("'\"", *at))
-        return false;
-    for (char quote = *at++; at < end && *at != quote && n + 1 < MODULE_MAX; at++) {
-        if (*at == '.' || (*at == '/' && out[0] != '@') || (unsigned char)*at <= ' ')
-            break;
-        out[n++] = *at;
-    }
-    out[n] = '\0';
-    return n > 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        facts |= all[i].is ? all[i].fact : 0;
+    return facts;
 }
 
-/* The advice that the end of what was printed calls for, such as what is not installed. */
-static void advise(struct mcp_result *out, const struct mcp_tool_call *c, const char *text,
-                   size_t len)
+/* "left in /tmp and gone: result.csv; write to /data" */
+static void words_left(struct buf *line, const json_t *result)
 {
-    static const char *const marks[] = {"ModuleNotFoundError: No module named ",
-                                        "error: Cannot find package ",
-                                        "error: Cannot find module "};
-    size_t skip = len > ADVICE_BYTES ? len - ADVICE_BYTES : 0;
-    char module[MODULE_MAX] = "";
+    static const char tmp[] = "/tmp/";
+    const json_t *left = json_object_get(result, "left");
+    const size_t n = json_array_size(left);
+    const json_int_t more = number_of(result, "leftOmitted");
+    size_t in_tmp = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
-        if (!quoted_after(text + skip, len - skip, marks[i], module))
-            continue;
-        if (tools_have_packages(c->app))
-            mcp_result_say(out, "%s is not installed: %sinstall_package", module, words_prefix(c));
-        else
-            mcp_result_say(out, "%s is not installed", module);
-        return;
+    for (size_t i = 0; i < n; i++)
+        in_tmp += json_is_string(json_array_get(left, i)) &&
+                  strncmp(json_string_value(json_array_get(left, i)), tmp, strlen(tmp)) == 0;
+    if (n > 0)
+        buf_add_str(line, in_tmp == n ? "left in /tmp and gone: " : "left and gone: ");
+    for (size_t i = 0; i < n; i++) {
+        const char *path = json_string_value(json_array_get(left, i));
+        buf_add_str(line, i > 0 ? ", " : "");
+        content_clean_name(path ? path + (in_tmp == n ? strlen(tmp) : 0) : "?", line);
     }
+    if (more > 0)
+        buf_addf(line, " and %" JSON_INTEGER_FORMAT " more", more);
+    if (n > 0)
+        buf_add_str(line, "; write to /data");
+}
+
+static void add_advice(json_t *result, const struct buf *sentence, struct mcp_result *out)
+{
+    json_t *all = json_object_get(result, "advice");
+
+    if (sentence->len == 0)
+        return;
+    if (!all)
+        json_object_set_new(result, "advice", all = json_array());
+    json_array_append_new(all, json_from_bytes(sentence->data, sentence->len));
+    mcp_result_say(out, "%s", buf_str(sentence));
+}
+
+/* An installation has words of its own. */
+static bool has_reason(const json_t *result)
+{
+    return json_object_get(result, "reason") || json_object_get(result, "installed");
+}
+
+/* What the end of the run and of what it printed calls for, such as what is not installed. */
+static void advise(const struct mcp_tool_call *c, const struct run_asked *asked, json_t *result,
+                   const json_t *output, struct mcp_result *out)
+{
+    const char *text = json_string_value(output), *status = json_get_string(result, "status");
+    const struct advice_case its = {
+        .status = status ? status : "",
+        .facts = facts_of(c, asked, result),
+        .text = text ? text : "",
+        .len = json_string_length(output),
+        .prefix = words_prefix(c),
+        .bounds = &((const struct tools_app *)c->app)->limits.run,
+    };
+    AUTO_BUF struct buf left = BUF_INIT(LEFT_MAX), sentence = BUF_INIT(SAID_MAX);
+
+    words_left(&left, result);
+    add_advice(result, &left, out);
+    if (!has_reason(result))
+        advice_find(&its, &sentence);
+    add_advice(result, &sentence, out);
 }
 
 /* from: where what was left out begins; 0: nothing was. */
@@ -179,8 +235,8 @@ static bool is(const json_t *result, const char *status)
     return its && strcmp(its, status) == 0;
 }
 
-static void say_next(const struct mcp_tool_call *c, const json_t *result, const json_t *output,
-                     json_int_t rest_from, struct mcp_result *out)
+static void say_next(const struct mcp_tool_call *c, const struct run_asked *asked, json_t *result,
+                     const json_t *output, json_int_t rest_from, struct mcp_result *out)
 {
     const char *note = json_get_string(result, "sessionNote");
 
@@ -190,10 +246,10 @@ static void say_next(const struct mcp_tool_call *c, const json_t *result, const 
         advise_rest(c, result, rest_from, out);
     if (is(result, "ok") && json_string_length(output) == 0 &&
         json_array_size(json_object_get(result, "files")) == 0 &&
-        !json_object_get(result, "newOutput") && !json_object_get(result, "results"))
+        !json_object_get(result, "newOutput") && !json_object_get(result, "results") &&
+        !json_object_get(result, "left"))
         mcp_result_say(out, "printed nothing: print what you want to see");
-    if (is(result, "error"))
-        advise(out, c, json_string_value(output), json_string_length(output));
+    advise(c, asked, result, output, out);
     if (note)
         mcp_result_say(out, "%s", note);
 }
@@ -223,7 +279,7 @@ static json_int_t show_output(const struct mcp_tool_call *c, const char *detail,
     const size_t len = json_string_length(output);
     const bool piece = json_object_get(result, "newOutput") != NULL; /* not longer than asked for */
     AUTO_BUF struct buf shown = BUF_INIT(3 * len + 100);
-    size_t head = words_cut(&shown, text, len, piece ? len : room);
+    size_t head = printed_add(&shown, text, len, piece ? len : room, !detail_is_full(detail));
 
     mcp_result_show(out, buf_str(&shown), shown.len);
     if (piece)
@@ -233,8 +289,8 @@ static json_int_t show_output(const struct mcp_tool_call *c, const char *detail,
 
 /* What a command printed, and how it ended; the last one's end is said at the end.
  * true: not all was shown. */
-static bool show_command(const struct mcp_tool_call *c, const json_t *row, bool last, size_t room,
-                         struct buf *text)
+static bool show_command(const struct mcp_tool_call *c, const json_t *row, bool last, bool brief,
+                         size_t room, struct buf *text)
 {
     static const char *const streams[] = {"stdout", "stderr"};
     const char *command = json_get_string(row, "command");
@@ -245,7 +301,8 @@ static bool show_command(const struct mcp_tool_call *c, const json_t *row, bool 
         const json_t *stream = json_object_get(row, streams[i]);
         const char *printed = json_string_value(stream);
 
-        cut |= words_cut(text, printed ? printed : "", json_string_length(stream), room) > 0;
+        cut |= printed_add(text, printed ? printed : "", json_string_length(stream), room, brief) >
+               0;
         if (text->len > 0 && text->data[text->len - 1] != '\n')
             buf_add_char(text, '\n');
     }
@@ -265,12 +322,25 @@ static json_int_t show_commands(const struct mcp_tool_call *c, const char *detai
     bool cut = false;
 
     for (size_t i = 0; i < n; i++)
-        cut |= show_command(c, json_array_get(rows, i), i == n - 1, room, &text);
+        cut |= show_command(c, json_array_get(rows, i), i == n - 1, !detail_is_full(detail), room,
+                            &text);
     mcp_result_show(out, buf_str(&text), text.len);
     return cut;
 }
 
-void run_words(const struct mcp_tool_call *c, const struct run_wording *how, const json_t *result,
+/* What it wrote last may be half of it. */
+static bool was_cut_off(const json_t *result)
+{
+    static const char *const ends[] = {"timeout",    "out_of_memory", "output_limit",
+                                       "disk_limit", "cancelled",     "killed"};
+
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (is(result, ends[i]))
+            return true;
+    return false;
+}
+
+void run_words(const struct mcp_tool_call *c, const struct run_wording *how, json_t *result,
                struct mcp_result *out)
 {
     const json_t *fresh = json_object_get(result, "newOutput");
@@ -283,7 +353,11 @@ void run_words(const struct mcp_tool_call *c, const struct run_wording *how, con
     else if (!how->no_output)
         rest_from = show_output(c, how->detail, result, output, out);
     say_end(c, result, detail_is_full(how->detail), out);
-    say_next(c, result, output, rest_from, out);
-    words_files(out, c, json_object_get(result, "files"), number_of(result, "filesOmitted"),
-                detail_is_full(how->detail));
+    say_next(c, how->asked, result, output, rest_from, out);
+    if (how->pictures)
+        mcp_result_say(out, "%s", how->pictures);
+    words_files(out, c, json_object_get(result, "files"),
+                &(struct words_files){.omitted = (size_t)number_of(result, "filesOmitted"),
+                                      .full = detail_is_full(how->detail),
+                                      .cut_off = was_cut_off(result)});
 }

@@ -28,10 +28,9 @@ static const struct arg_row get_run_arguments[] = {
     RUN_ID_ROW,
     ARG_ROW(struct run_arguments, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
             .help = "Only what was printed from this byte on: nextByte of the answer before."),
-    ARG_ROW(
-        struct run_arguments, wait_ms, "waitMs", ARG_INTEGER,
-        .max_setting = ARG_SETTING(wait_max_ms),
-        .help = "How long to wait for its end, with sinceByte for new output. 0: answer at once."),
+    ARG_ROW(struct run_arguments, wait_ms, "waitMs", ARG_INTEGER,
+            .max_setting = ARG_SETTING(wait_max_ms),
+            .help = "How long to wait for it. 0: answer at once."),
     DETAIL_ROW(struct run_arguments),
     {0},
 };
@@ -46,6 +45,7 @@ static int get_run(const struct mcp_tool_call *c, void *arguments, struct mcp_re
     struct run_life life;
     struct broker_poll_options poll = {.since_given = g->since_byte.given,
                                        .since_byte = g->since_byte.value,
+                                       .to_end = c->in_text, /* a model pays for each answer */
                                        .new_max = c->in_text ? detail_room(c, g->detail) : 0,
                                        .wait_ms = g->wait_ms.given ? g->wait_ms.value
                                                                    : app->limits.wait_ms};

@@ -119,11 +119,11 @@ export class ResultView {
     if (!run.isOver) return found;
     if (run.screen.dropped) found.push(this.#cutNote(`The first ${count(run.screen.dropped, "line")} of the output are not shown.`));
     else if (run.gaps) found.push(this.#cutNote(`${bytes(run.gaps)} of ${bytes(run.seen)} of output came too fast, and the server does not keep them. To have all of it, write it to a file.`));
-    if (ADVICE[result?.status]) found.push(note("advice", ADVICE[result.status]));
+    if (!result?.advice && ADVICE[result?.status]) found.push(note("advice", ADVICE[result.status]));
     if (result?.reason) found.push(note("advice", result.reason));
     if (result?.stateLost) found.push(note("advice", "The kept variables are lost: the interpreter ended."));
     else if (result?.sessionStarted) found.push(note("quiet", "A new interpreter was started: its variables are kept for the next run."));
-    for (const text of [result?.sessionNote, ...(result?.notices ?? [])]) if (text) found.push(note("advice", text));
+    for (const text of [...(result?.advice ?? []), result?.sessionNote, ...(result?.notices ?? [])]) if (text) found.push(note("advice", text));
     return found;
   }
 

@@ -284,10 +284,54 @@ static void pictures_that_are_none_or_too_many_or_too_big_are_not_shown(void **s
     assert_false(is_error(none));
     assert_int_equal(count_type(none, "image"), 0);
     assert_int_equal(fake_broker.opens, 4); /* the huge and the gone one are not even opened */
+}
 
+#define MADE(name, ms)                                                                             \
+    "{\"name\":\"" name "\",\"size\":9,\"change\":\"created\",\"url\":\"u\",\"modifiedMs\":" ms "}"
+
+static void pictures_come_in_the_order_of_their_making_and_none_twice(void **state)
+{
+    static const char *const names[] = {"f10.png", "f2.png", "late.png", "f1.png", "again.png"};
+    AUTO_FREE char *content = mem_alloc(PNG_LEN + 1);
+
+    (void)state;
+    memcpy(content, PNG, PNG_LEN);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        content[PNG_LEN] = (char)(i == 4 ? 3 : i); /* as f1.png */
+        fake_broker_add_file(names[i], content, PNG_LEN + 1);
+    }
+    json_auto_t *result = run_making("[" MADE("f10.png", "7") "," MADE("f2.png", "7") "," MADE(
+        "late.png", "9") "," MADE("again.png", "6") "," MADE("f1.png", "5") "]");
+    assert_int_equal(count_type(result, "image"), 3);
+    assert_contains(tools_world_text(result, 0), "pictures: f1.png, f2.png, f10.png, and 1 more\n");
+    AUTO_FREE char *all = json_dumps(result, 0);
+    assert_null(strstr(all, "modifiedMs"));
+}
+
+static void what_models_see_scaled_is_scaled_where_python_is(void **state)
+{
+    static const char wide[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\6\x21\0\0\0\1 1569 by 1";
+    AUTO_BUF struct buf drawn = BUF_INIT(1000);
+
+    (void)state;
+    b64_encode(JPEG, JPEG_LEN, &drawn);
+    buf_add_str(&drawn, "\n");
+    fake_broker_add_file("wide.png", wide, sizeof wide - 1);
     fake_broker_add_file("a.png", PNG, PNG_LEN);
-    json_auto_t *many = run_making_many("a.png", 4, "a.png", 20);
-    assert_int_equal(count_type(many, "image"), 3);
+    for (size_t answered = 0; answered <= 1; answered++) {
+        fake_broker_push_ok("", "[" MADE("wide.png", "1") "," MADE("a.png", "2") "]");
+        if (answered)
+            fake_broker_push_ok(buf_str(&drawn), "[]");
+        json_auto_t *result = run_with("");
+        const json_t *first = json_array_get(json_object_get(result, "content"), 1);
+        assert_int_equal(count_type(result, "image"), 2);
+        assert_string_equal(json_get_string(first, "mimeType"),
+                            answered ? "image/jpeg" : "image/png");
+        const json_t *args = json_object_get(json_array_get(fake_broker.runs, 2 * answered + 1),
+                                             "args");
+        assert_int_equal(json_array_size(args), 2);
+        assert_string_equal(json_string_value(json_array_get(args, 1)), "wide.png");
+    }
 }
 
 #define TWO_SVG                                                                                    \
@@ -311,7 +355,7 @@ static void svg_is_drawn_inside_the_sandbox(void **state)
 
     request = json_array_get(fake_broker.runs, 1);
     AUTO_FREE char *args = json_dumps(json_object_get(request, "args"), JSON_COMPACT);
-    assert_string_equal(args, "[\"a b.svg\",\"-c.svg\"]");
+    assert_string_equal(args, "[\"281247\",\"-c.svg\",\"a b.svg\"]");
     assert_null(strstr(json_get_string(request, "code"), "a b.svg"));
     assert_string_equal(json_get_string(request, "language"), "python");
     assert_string_equal(json_get_string(request, "conversationId"), "c");
@@ -545,6 +589,8 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST(only_real_gifs_and_webps_are_shown),
     TOOLS_TEST(files_that_come_opened_are_not_asked_for),
     TOOLS_TEST(pictures_that_are_none_or_too_many_or_too_big_are_not_shown),
+    TOOLS_TEST(pictures_come_in_the_order_of_their_making_and_none_twice),
+    TOOLS_TEST(what_models_see_scaled_is_scaled_where_python_is),
     TOOLS_TEST(svg_is_drawn_inside_the_sandbox),
     TOOLS_TEST(what_is_drawn_badly_is_left_out_quietly),
     TOOLS_TEST(without_python_nothing_is_drawn),

@@ -15,40 +15,6 @@ static int set_up(void **state)
     return 0;
 }
 
-static void assert_cut(const char *text, size_t len, size_t room, size_t head, const char *wanted)
-{
-    AUTO_BUF struct buf out = BUF_INIT(1000);
-
-    assert_int_equal(words_cut(&out, text, len, room), head);
-    assert_string_equal(buf_str(&out), wanted);
-}
-
-static void long_text_keeps_its_head_and_its_tail(void **state)
-{
-    (void)state;
-    assert_cut("", 0, 10, 0, "");
-    assert_cut("0123456789", 10, 10, 0, "0123456789");
-    assert_cut("0123456789abc", 13, 10, 5, "01234\n[... 3 bytes left out ...]\n89abc");
-    /* At whole lines where one ends nearby, at whole characters else. */
-    assert_cut("01234567\n9abcdefghijklmno\n01234567", 34, 20, 9,
-               "01234567\n[... 17 bytes left out ...]\n01234567");
-    assert_cut("\xC3\xBC\xC3\xBC\xC3\xBC\xC3\xBC", 8, 6, 2,
-               "\xC3\xBC\n[... 4 bytes left out ...]\n\xC3\xBC");
-}
-
-static void what_steers_a_terminal_is_left_out(void **state)
-{
-    static const char steering[] = "a\033[1;31mred\033[0m\033]0;t\a\tb\r\n\x7F";
-
-    (void)state;
-    assert_cut(steering, sizeof steering - 1, 100, 0,
-               "ared\xEF\xBF\xBD]0;t\xEF\xBF\xBD\tb\r\n\xEF\xBF\xBD");
-    assert_cut("\033[12", 4, 100, 0, "\xEF\xBF\xBD[12");
-    assert_cut("a\0b", 3, 100, 0,
-               "a\xEF\xBF\xBD"
-               "b");
-}
-
 static json_t *run(const char *more)
 {
     AUTO_BUF struct buf arguments = BUF_INIT(1000);
@@ -83,7 +49,7 @@ static void a_result_without_words_of_its_own_is_its_object(void **state)
 
 static void detail_decides_how_much_is_shown(void **state)
 {
-    static const char lines[] = "0123456789\n0123456789\n0123456789\n0123456789\n0123456789\n";
+    static const char lines[] = "0123456789\n1123456789\n2123456789\n3123456789\n4123456789\n";
 
     (void)state;
     fake_broker_push_ok(lines, "[]");
@@ -149,13 +115,115 @@ static void tools_are_named_as_the_list_names_them(void **state)
     }
 }
 
+#define FILE_OF(name, change)                                                                      \
+    "{\"name\":\"" name "\",\"size\":5,\"change\":\"" change "\",\"url\":\"https://x.test/f/" name \
+    "\"}"
+
+static void files_are_what_people_want_first_and_their_links_begin_once(void **state)
+{
+    (void)state;
+    json_auto_t *result = told(
+        "ok",
+        ",\"output\":\"x\",\"files\":[" FILE_OF("a.txt", "created") "," FILE_OF(
+            "d/b.pdf",
+            "created") "," FILE_OF("f10.png",
+                                   "created") "," FILE_OF("f2.png",
+                                                          "created") "," FILE_OF("old.html",
+                                                                                 "modified") ",{"
+                                                                                             "\"nam"
+                                                                                             "e\":"
+                                                                                             "\"gon"
+                                                                                             "e."
+                                                                                             "pdf\""
+                                                                                             ","
+                                                                                             "\"cha"
+                                                                                             "nge\""
+                                                                                             ":\"de"
+                                                                                             "leted"
+                                                                                             "\"}"
+                                                                                             "]");
+    assert_contains(tools_world_text(result, 0),
+                    "\nlinks: https://x.test/f/ + name\nf2.png\nf10.png\nold.html (changed)\n"
+                    "d/b.pdf\na.txt\ngone.pdf (deleted)");
+}
+
+static void a_name_that_is_written_otherwise_in_its_link_has_both(void **state)
+{
+    (void)state;
+    json_auto_t *result = told("timeout",
+                               ",\"files\":[{\"name\":\"a b.csv\",\"size\":5,\"url\":"
+                               "\"https://x.test/f/a%20b.csv\"},{\"name\":\"e.csv\",\"size\":0,"
+                               "\"url\":\"https://x.test/f/e.csv\"}]");
+    assert_contains(tools_world_text(result, 0),
+                    "links: https://x.test/f/ + name\na b.csv (perhaps incomplete): a%20b.csv\n"
+                    "e.csv (empty) (perhaps incomplete)");
+}
+
+static void links_that_are_signed_each_are_said_each(void **state)
+{
+    (void)state;
+    json_auto_t *result = told("ok", ",\"files\":[{\"name\":\"a.csv\",\"size\":5,\"url\":"
+                                     "\"https://x.test/f/a.csv?sig=1\"},{\"name\":\"b.csv\","
+                                     "\"size\":5,\"url\":\"https://x.test/f/b.csv?sig=2\"}]");
+    assert_contains(tools_world_text(result, 0),
+                    "\na.csv: https://x.test/f/a.csv?sig=1\nb.csv: https://x.test/f/b.csv?sig=2");
+}
+
+static void what_was_left_and_is_gone_is_named(void **state)
+{
+    static const struct {
+        const char *more, *wanted;
+    } cases[] = {
+        {",\"left\":[\"/tmp/r.csv\",\"/tmp/o/b\"]",
+         "\nleft in /tmp and gone: r.csv, o/b; write to /data"},
+        {",\"left\":[\"/tmp/r.csv\",\"/var/tmp/x\"],\"leftOmitted\":3",
+         "\nleft and gone: /tmp/r.csv, /var/tmp/x and 3 more; write to /data"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_auto_t *result = told("ok", cases[i].more);
+        assert_contains(tools_world_text(result, 0), cases[i].wanted);
+        assert_null(strstr(tools_world_text(result, 0), "printed nothing"));
+    }
+}
+
+static void advice_is_a_member_too_and_none_of_an_installation(void **state)
+{
+    static const char output[] = ",\"output\":\"EOFError: EOF when reading a line\"";
+
+    (void)state;
+    world.server.in_text = false;
+    json_auto_t *result = told("error", output);
+    const json_t *object = json_object_get(result, "structuredContent");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(object, "advice"), 0)),
+                        "nobody types here: give the input as stdin");
+    AUTO_FREE char *installation = mem_printf("%s,\"reason\":\"no\"", output);
+    json_auto_t *failed = told("error", installation);
+    assert_null(json_object_get(json_object_get(failed, "structuredContent"), "advice"));
+}
+
+static void a_time_limit_that_cannot_be_raised_says_so(void **state)
+{
+    (void)state;
+    json_auto_t *result = told("timeout", "");
+    world.app.limits.timeout_max_ms = 1000;
+    json_auto_t *most = told("timeout", "");
+    assert_contains(tools_world_text(result, 0), "stopped after 1.0 s: timeoutMs allows up to ");
+    assert_contains(tools_world_text(most, 0), "stopped after 1.0 s, the most that is allowed: ");
+}
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(long_text_keeps_its_head_and_its_tail),
-    cmocka_unit_test(what_steers_a_terminal_is_left_out),
     TOOLS_TEST_AFTER(a_result_is_one_text, set_up),
     TOOLS_TEST_AFTER(a_result_without_words_of_its_own_is_its_object, set_up),
     TOOLS_TEST_AFTER(detail_decides_how_much_is_shown, set_up),
     TOOLS_TEST_AFTER(tools_are_named_as_the_list_names_them, set_up),
+    TOOLS_TEST_AFTER(files_are_what_people_want_first_and_their_links_begin_once, set_up),
+    TOOLS_TEST_AFTER(a_name_that_is_written_otherwise_in_its_link_has_both, set_up),
+    TOOLS_TEST_AFTER(links_that_are_signed_each_are_said_each, set_up),
+    TOOLS_TEST_AFTER(what_was_left_and_is_gone_is_named, set_up),
+    TOOLS_TEST_AFTER(advice_is_a_member_too_and_none_of_an_installation, set_up),
+    TOOLS_TEST_AFTER(a_time_limit_that_cannot_be_raised_says_so, set_up),
     TOOLS_TEST_AFTER(a_run_is_kept_when_it_prints_more_than_is_shown, set_up),
 };
 UNIT_TESTS(tests)

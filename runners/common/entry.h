@@ -177,6 +177,8 @@ void tree_kill(pid_t pid);
 
 /* ---- script.c: where a run's program lies ---- */
 
+/* Removes what killed containers have left at the SCRIPT of each language. */
+void script_sweep(const struct languages *l);
 /* Makes the file for a run's code: SCRIPT, or another place if that is not free; false with errno
  * set. script_add appends to it. */
 bool script_open(const struct options *o);

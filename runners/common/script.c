@@ -53,13 +53,14 @@ static bool is_at(const struct stat *st, const char *path)
            now.st_ctim.tv_sec == st->st_ctim.tv_sec && now.st_ctim.tv_nsec == st->st_ctim.tv_nsec;
 }
 
-/* Removes what a killed container has left there. */
-static bool reclaim(const char *path)
+/* Removes what a killed container has left there, if it has that many bytes. */
+static bool reclaim(const char *path, off_t least)
 {
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
     bool gone = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_ISVTX &&
-                flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(&st, path) && unlink(path) == 0;
+                st.st_size >= least && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(&st, path) &&
+                unlink(path) == 0;
 
     if (fd >= 0)
         close(fd);
@@ -84,7 +85,7 @@ static bool make_new(bool shared)
         unlink(self.path);
     self.fd = open(self.path, how, mode);
     if (self.fd < 0 && errno == EEXIST) {
-        if (reclaim(self.path))
+        if (reclaim(self.path, 0))
             self.fd = open(self.path, how, mode);
         else
             errno = EEXIST;
@@ -121,6 +122,15 @@ void script_unplace(void)
     if (placed.path[0] && is_at(&placed.was, placed.path))
         unlink(placed.path);
     placed.path[0] = '\0';
+}
+
+/* Of an empty one another container's interpreter may come up. */
+void script_sweep(const struct languages *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->items[i].script && hidden_name(&l->items[i]))
+            reclaim(l->items[i].script, 1);
+    }
 }
 
 bool script_open(const struct options *o)

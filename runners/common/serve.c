@@ -83,6 +83,7 @@ static bool make_run(struct command *c, const struct options *o)
     c->run = self.claimed = true;
     c->options = o;
     proof_note_sockets();
+    script_sweep(self.languages);
     warm_claim(o);
     return true;
 }

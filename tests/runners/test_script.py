@@ -67,7 +67,7 @@ class Script(unittest.TestCase):
         second.until(lambda: b"\n" in second.ends[two].out)
         self.data.joinpath("go").touch()
         for container, number, name, word in ((first, one, ".script.sh", "one"), (second, two, ".script-2.sh", "two")):
-            end = container.wait(number)
+            end = container.end(number)
             self.assertTrue(bytes(end.out).decode().startswith(f"/data/{name}\n") and bytes(end.out).endswith(word.encode()), bytes(end.out))
         self.assertEqual(self.names(), ["go"])
 

@@ -71,7 +71,8 @@ def _():
             ("exit 3", "bash", "exit code 3, N s"),
             ("echo oops >&2; exit 3", "bash", "oops\n\nexit code 3, N s"),
             ("printf end; kill -9 $$", "bash", "end\n\nended by signal 9, N s"),
-            ("2 + 2", "python", "exit code 0, N s\nprinted nothing: print what you want to see"),
+            ("2 + 2", "python", "4\n\nexit code 0, N s"),
+            ("x = 2 + 2", "python", "exit code 0, N s\nprinted nothing: print what you want to see"),
             ("echo x > made", "bash", "exit code 0, N s\nmade: URL/made"),
             ("rm made; mkdir d; printf abc > d/e", "bash", "exit code 0, N s\nd/e: URL/e\nmade (deleted)"),
             ("printf abcd > d/e", "bash", "exit code 0, N s\nd/e (changed): URL/e")):

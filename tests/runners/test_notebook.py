@@ -26,6 +26,7 @@ SHOWN = (
     ("# -*- coding: latin-1 -*-\n5", "5\n"),
     ("def f():\n    return 3\n\nif __name__ == '__main__':\n    f()", ""),
     ("import sys\nsys.stdout.write('n\\n')", "n\n"),
+    ("open('/tmp/n', 'w')", ""),
     ("list(range(1000))", re.compile(r"^\[0, 1, .*98, 99, …\] \(1,000 items\)\n$")),
     ("'a' * 9999", re.compile(r"^'a{2999} … a+' \(10,001 characters\)\n$")),
     ("import subprocess\nsubprocess.run('true')", ""),
@@ -99,6 +100,7 @@ ITSELF = (
 PICTURES = (
     ("import matplotlib\nmatplotlib.use('TkAgg')\nimport matplotlib.pyplot as plt\nplt.plot([1])", ["figure-1.png"], ""),
     ("%matplotlib widget\nimport matplotlib.pyplot as plt\nplt.switch_backend('nbagg')\nfig, ax = plt.subplots()\nax.plot([1])\nfig", ["figure-1.png"], ""),
+    ("from PIL import Image\nImage.new('RGB', (4, 3)).save('/tmp/a.png')\nImage.open('/tmp/a.png')", ["figure-1.png"], ""),
     ("from PIL import Image\nimage = Image.new('RGB', (40, 30))\nimage.save('card.png')\nimage.show()\nimage", ["card.png"], ""),
     ("from PIL import Image\nimage = Image.new('RGB', (40, 30))\nimage.save('card.png')\nimage.putpixel((0, 0), (1, 2, 3))\nimage.show()",
      ["card.png", "figure-1.png"], ""),

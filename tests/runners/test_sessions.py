@@ -203,6 +203,22 @@ class PythonInItsImage(Python, Case):
     def setUp(self):
         self.open_image("python", "python3", "/sandbox/session.py")
 
+    def test_cells_are_those_of_a_notebook(self):
+        self.cell("%matplotlib inline\nn = 3")
+        self.cell("!echo {n}\nn + 1", "3\n4\n")
+        self.cell("%%capture out\nprint('kept')\nn")
+        self.cell("out.stdout", "'kept\\n3\\n'\n")
+        self.cell("%%capture\n1 / 0", code_of_end=1, err="ZeroDivisionError")
+        self.cell("display('shown')\nfrom IPython.display import Markdown\nMarkdown('*x*')", "'shown'\n*x*\n")
+        self.cell("    n = 4\n    await asyncio.sleep(0)", code_of_end=1, err="NameError: name 'asyncio'")
+        self.cell("n", "4\n")
+        said = self.cell("%pwd\n1 / 0", code_of_end=1, err="ZeroDivisionError")
+        self.assertIn('line 2, in <module>\n    1 / 0\n', said)
+
+    def test_parts_of_lines_are_seen_while_a_cell_runs(self):
+        self.session.cell("import os, time\nprint('half', end='')\ntime.sleep(0.5)\nos._exit(1)")
+        self.assertEqual(self.session.end.out, b"half")
+
     def test_own_files_can_be_imported_and_do_not_disturb(self):
         for name in ("helper", "json", "ast", "codeop"):
             pathlib.Path(self.data, f"{name}.py").write_text("x = 5\n")

@@ -20,7 +20,7 @@ MAY_AWAIT = 0x2000
 AWAITS = 0x80  # inspect's CO_COROUTINE
 END = b"__import__('_sandbox_magics').end()"  # is behind what is shown
 # Calls whose value nobody wants to see.
-SILENT = ("print", "write", "writelines", "write_text", "write_bytes", "register")
+SILENT = ("print", "open"), ("write", "writelines", "write_text", "write_bytes", "register")  # functions, methods
 # What forks, of which Python warns where there are threads.
 FORKS = (b"fork", b"multiprocessing", b"concurrent.futures", b"pty")
 FLUSH_S = 0.1
@@ -58,7 +58,7 @@ def is_plain(source):
 
 def is_silent(value):
     called = value.func if type(value).__name__ == "Call" else None
-    return getattr(called, "id", getattr(called, "attr", "")) in SILENT
+    return getattr(called, "id", "") in SILENT[0] or getattr(called, "attr", "") in SILENT[1]
 
 
 def show_last(tree, source):

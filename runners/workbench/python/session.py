@@ -27,7 +27,7 @@ CHANNEL = 3
 FAILED = 1
 INTERRUPTED = 130
 # Calls whose value nobody wants to see.
-SILENT = ("write", "writelines", "write_text", "write_bytes", "register")
+SILENT = ("print", "open"), ("write", "writelines", "write_text", "write_bytes", "register")  # functions, methods
 
 
 def print_error(error):
@@ -154,7 +154,8 @@ class Channel:
 def is_shown(tree, source):
     """Whether the last statement is a value, with no semicolon behind it."""
     last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr) or getattr(getattr(last.value, "func", None), "attr", "") in SILENT:
+    called = getattr(getattr(last, "value", None), "func", None)
+    if not isinstance(last, ast.Expr) or getattr(called, "id", "") in SILENT[0] or getattr(called, "attr", "") in SILENT[1]:
         return False
     line = source.encode(errors="replace").splitlines()[last.end_lineno - 1]
     return not line[last.end_col_offset:].lstrip().startswith(b";")

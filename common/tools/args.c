@@ -8,6 +8,7 @@
 #include "common/mcp/features/content.h"
 #include "common/mcp/route.h"
 #include "common/tools/tools_app.h"
+#include "common/tools/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -387,6 +388,16 @@ void args_tell_conversation(const char *conversation, struct mcp_result *out)
     json_object_set_new(out->structured, "conversationId", json_string(conversation));
 }
 
+/* What the tool says itself, and why it failed. */
+static void words_of_model(struct mcp_result *out, struct err *e)
+{
+    words_without_settings(e->text);
+    if (out->text.len > out->shown) {
+        words_without_settings(out->text.data + out->shown);
+        out->text.len = out->shown + strlen(out->text.data + out->shown);
+    }
+}
+
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     char made[MCP_MADE_MAX] = "";
@@ -399,6 +410,8 @@ void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
         make_conversation(c, filled, made);
         rc = tool->run(c, filled, out, &e);
     }
+    if (c->in_text)
+        words_of_model(out, &e);
     if (rc < 0)
         report_failure(out, &e);
     if (made[0] && out->structured)

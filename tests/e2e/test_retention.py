@@ -305,7 +305,7 @@ def _():
     whole = client.run_whole("open('small', 'w').write('x'); open('big', 'wb').write(bytes(range(256)) * 12000); print(1)")
     result = whole["structuredContent"]
     equal((result["status"], result["stdout"], [file["name"] for file in result["files"]]), ("disk_limit", "1\n", ["small"]))
-    for part in ("SANDBOX_QUOTA", "2.0 MiB", "1 files and folders", '"big"'):
+    for part in ("SANDBOX_QUOTA", "2.0 MiB", "1 file or folder is removed", '"big"'):
         contains(result["notices"][0], part)
     contains(str(whole["content"]), "SANDBOX_QUOTA")
     equal(client.run("import os; print(os.listdir())")["stdout"], "['small']\n")

@@ -237,9 +237,10 @@ static void trim(const struct sandbox *sb, const struct snapshot *before, struct
         err_set(over, ERR_LIMIT, "%s; nothing was removed", over->text);
     else
         err_set(over, ERR_LIMIT,
-                "%s; of what was new, %" PRIu64
-                " files and folders (%.1f MiB) were removed, the largest is \"%s\"",
-                over->text, t->gone.files, (double)t->gone.bytes / MIB, t->name);
+                "%s; of what was new, %" PRIu64 " %s removed (%.1f MiB), the largest is \"%s\"",
+                over->text, t->gone.files,
+                t->gone.files == 1 ? "file or folder is" : "files and folders are",
+                (double)t->gone.bytes / MIB, t->name);
     free(t);
 }
 

@@ -213,6 +213,16 @@ static void a_time_limit_that_cannot_be_raised_says_so(void **state)
     assert_contains(tools_world_text(most, 0), "stopped after 1.0 s, the most that is allowed: ");
 }
 
+static void names_of_settings_are_for_operators(void **state)
+{
+    (void)state;
+    json_auto_t *result = told("disk_limit",
+                               ",\"output\":\"my (SANDBOX_QUOTA)\",\"notices\":[\"too much: the "
+                               "limit is 1 (SANDBOX_QUOTA); of it (SANDBOX_x) is\"]");
+    assert_contains(tools_world_text(result, 0), "my (SANDBOX_QUOTA)\n");
+    assert_contains(tools_world_text(result, 0), "the limit is 1; of it (SANDBOX_x) is");
+}
+
 static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(a_result_is_one_text, set_up),
     TOOLS_TEST_AFTER(a_result_without_words_of_its_own_is_its_object, set_up),
@@ -224,6 +234,7 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(what_was_left_and_is_gone_is_named, set_up),
     TOOLS_TEST_AFTER(advice_is_a_member_too_and_none_of_an_installation, set_up),
     TOOLS_TEST_AFTER(a_time_limit_that_cannot_be_raised_says_so, set_up),
+    TOOLS_TEST_AFTER(names_of_settings_are_for_operators, set_up),
     TOOLS_TEST_AFTER(a_run_is_kept_when_it_prints_more_than_is_shown, set_up),
 };
 UNIT_TESTS(tests)

@@ -342,6 +342,10 @@ static int container_control(struct engine *engine, uint32_t id, const char *dat
         AUTO_FREE char *line = mem_printf("%s\n", code + 6);
         say(b, ENGINE_EVENT_OUT, id, line, strlen(line), NULL);
         answer_cell(b, id, 0);
+    } else if (strcmp(code, "input") == 0) {
+        const char *input = json_get_string(cell, "input");
+        say(b, ENGINE_EVENT_OUT, id, input, strlen(input), NULL);
+        answer_cell(b, id, 0);
     } else if (strncmp(code, "exit ", 5) == 0) {
         answer_cell(b, id, code[5] - '0');
     } else if (strncmp(code, "babble", 6) == 0) {

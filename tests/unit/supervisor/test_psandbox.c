@@ -1135,19 +1135,34 @@ static void a_default_variable_gives_way_to_the_callers(void **state)
     assert_string_equal(items[2], "HOM=/tmp");
 }
 
-static void a_session_takes_only_code(void **state)
+static void a_cell_gets_its_input_and_no_network_that_the_session_has_not(void **state)
 {
     struct world *w = *state;
-    json_t *body = cell_body("print no");
+    json_t *body = cell_body("input");
 
     begin_session(w, "print one");
     json_decref(result_of(TAKE_FD(w->creator)));
     json_object_set_new(body, "stdin", json_string("text"));
-    expect_error(hand(w, cell_head(), body), ERR_INVALID, "only code");
+    json_auto_t *result = result_of(hand(w, cell_head(), body));
+    assert_string_equal(json_get_string(result, "stdout"), "text");
     json_t *head = cell_head();
     json_object_set_new(head, "network", json_integer(NETWORK_PUBLIC));
-    expect_error(hand(w, head, cell_body("print no")), ERR_INVALID, "begun without it");
+    expect_error(hand(w, head, cell_body("print no")), ERR_BUSY, "runs something without it");
     close_psandbox(w);
+}
+
+static void a_session_that_gives_way_says_why_it_ended(void **state)
+{
+    struct world *w = *state;
+    struct err e = ERR_INIT;
+    json_auto_t *word = json_pack("{s:s, s:s}", "do", "end", "why", "its place was needed");
+
+    begin_session(w, "print one");
+    json_decref(result_of(TAKE_FD(w->creator)));
+    assert_works(wire_send(w->channel, word, -1, &e), e);
+    expect_end(w, "closed");
+    json_auto_t *row = row_of(w, "ann");
+    assert_string_equal(json_get_string(row, "reason"), "its place was needed");
 }
 
 /* ---- records ---- */
@@ -1226,7 +1241,8 @@ static const struct CMUnitTest tests[] = {
     TEST(a_session_of_before_is_missed_unless_its_owner_closed_it),
     TEST(nonsense_on_the_control_channel_ends_the_interpreter),
     cmocka_unit_test(a_default_variable_gives_way_to_the_callers),
-    TEST(a_session_takes_only_code),
+    TEST(a_cell_gets_its_input_and_no_network_that_the_session_has_not),
+    TEST(a_session_that_gives_way_says_why_it_ended),
     TEST(records_are_listed_and_forgotten),
     TEST(ids_are_ours_or_nothing),
 };

@@ -108,7 +108,8 @@ static void add(struct left *l, const char *path)
         l->omitted++;
         return;
     }
-    l->len += (size_t)sprintf(l->text + l->len, "%s\"%s\"", l->n ? "," : ",\"left\":[", path);
+    l->len += (size_t)snprintf(l->text + l->len, LEFT_MAX - l->len, "%s\"%s\"",
+                               l->n ? "," : ",\"left\":[", path);
     l->n++;
 }
 
@@ -143,7 +144,7 @@ void left_in(const char *path, struct left *l)
 void left_end(struct left *l)
 {
     if (l->n > 0)
-        l->len += (size_t)sprintf(l->text + l->len, "]");
+        l->len += (size_t)snprintf(l->text + l->len, LEFT_MAX - l->len, "]");
     if (l->omitted > 0)
-        sprintf(l->text + l->len, ",\"leftOmitted\":%zu", l->omitted);
+        snprintf(l->text + l->len, LEFT_MAX - l->len, ",\"leftOmitted\":%zu", l->omitted);
 }

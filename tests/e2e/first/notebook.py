@@ -44,7 +44,7 @@ ROWS = (
     ("%env", python("%env MODE=fast\nimport os; print(os.environ['MODE'])"), "fast"),
     ("%who", python("alpha = 1\n%who"), "alpha"),
     ("%%capture", python("%%capture\nprint('hidden')"), no("hidden")),
-    ("a magic that is not there", python("%lprun -f f f()\n%whatever 3\nprint('goes on')"), "%whatever is not known here", "goes on", "exit code 0"),
+    ("a magic that is not there", python("f = print\n%lprun -f f f()\n%whatever 3\nprint('goes on')"), "%whatever is not known here", "goes on", "exit code 0"),
     ("a command", python("!echo from the shell | tr a-z A-Z"), "FROM THE SHELL"),
     ("a command with a variable", python("name = 'Ann'\n!echo hello {name} and $name"), "hello Ann and Ann"),
     ("what a command prints as a list", python("open('b.txt', 'w').close()\nfiles = !ls *.txt\nprint(len(files), files[0])"), "1 b.txt"),

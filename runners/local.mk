@@ -73,6 +73,7 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/python/magics.py \
 	runners/workbench/python/names \
 	runners/workbench/python/packages.py \
+	runners/workbench/python/plotly_end.py \
 	runners/workbench/python/preload.py \
 	runners/workbench/python/program.py \
 	runners/workbench/python/session.py \

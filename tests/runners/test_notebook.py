@@ -13,7 +13,9 @@ import psandboxes  # noqa: E402
 import report  # noqa: E402
 import test_images  # noqa: E402
 
-TRACE = 'Traceback (most recent call last):\n  File "/tmp/script.py", line '
+TOP = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = (TOP / "runners/workbench/languages/python").read_text(encoding="utf-8").split("\n")[-2]
+TRACE = f'Traceback (most recent call last):\n  File "{SCRIPT}", line '
 # Code, standard output, standard error, exit code (0); a compiled pattern is searched for.
 SHOWN = (
     ("x = 5\nprint('a')\nx + 1", "a\n6\n"),
@@ -78,18 +80,18 @@ ERRORS = (
     ("x = 1\n1 / 0", "", TRACE + "2, in <module>\n    1 / 0\n    ~~^~~\nZeroDivisionError: division by zero\n", 1),
     ("x = 1\n(x +\n 'a')", "", re.compile(r"line 2, in <module>\n    \(x \+\n     ~~\^\n     'a'\)\n"), 1),
     ("%matplotlib inline\n1 / 0", "", TRACE + "2, in <module>\n    1 / 0\n    ~~^~~\nZeroDivisionError: division by zero\n", 1),
-    ("%matplotlib inline\ny = = 2", "", '  File "/tmp/script.py", line 2\n    y = = 2\n        ^\nSyntaxError: invalid syntax\n', 1),
-    ("y = = 2\n", "", '  File "/tmp/script.py", line 1\n    y = = 2\n        ^\nSyntaxError: invalid syntax\n', 1),
+    ("%matplotlib inline\ny = = 2", "", f'  File "{SCRIPT}", line 2\n    y = = 2\n        ^\nSyntaxError: invalid syntax\n', 1),
+    ("y = = 2\n", "", f'  File "{SCRIPT}", line 1\n    y = = 2\n        ^\nSyntaxError: invalid syntax\n', 1),
     ("async def f():\n    1 / 0\nawait f()", "", TRACE + "3, in <module>\n    await f()\n" +
-     '  File "/tmp/script.py", line 2, in f\n    1 / 0\n    ~~^~~\nZeroDivisionError: division by zero\n', 1),
-    ("import sys\nprint('\\d')\nsys.exit(3)", "\\d\n", re.compile(r"^/tmp/script.py:2: SyntaxWarning: invalid escape sequence '\\d'\n  print\('\\d'\)\n$"), 3),
+     f'  File "{SCRIPT}", line 2, in f\n    1 / 0\n    ~~^~~\nZeroDivisionError: division by zero\n', 1),
+    ("import sys\nprint('\\d')\nsys.exit(3)", "\\d\n", re.compile(r"script.py:2: SyntaxWarning: invalid escape sequence '\\d'\n  print\('\\d'\)\n$"), 3),
     ("import sys\nsys.exit('so')", "", "so\n", 1),
 )
 # A program sees itself as it was written.
 ITSELF = (
     ("import inspect\ndef f(): return 1\nprint(inspect.getsource(f), end='')\nopen(__file__).read().count('\\n')", "def f(): return 1\n3\n"),
-    ("import sys\nprint(sys.argv, __name__, __file__, type(__loader__).__name__, __spec__, __doc__)\n5", "['/tmp/script.py'] __main__ /tmp/script.py SourceFileLoader None None\n5\n"),
-    ("import os\nos.listdir('/tmp')", "['script.py']\n"),
+    ("import sys\nprint(sys.argv, __name__, __file__, type(__loader__).__name__, __spec__, __doc__)\n5", f"['{SCRIPT}'] __main__ {SCRIPT} SourceFileLoader None None\n5\n"),
+    ("import os\nfolder, name = os.path.split(__file__)\n[one == name for one in os.listdir(folder) if name in one]", "[True]\n"),
     ("import sys\n[name for name in sys.modules if 'sandbox' in name]", "[]\n"),
     ("import multiprocessing\ndef f(x): return x * x\nif __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
      "        print(pool.map(f, [2]))\n    !echo ran\n__name__ == '__mp_main__'", "[4]\nran\nFalse\n"),

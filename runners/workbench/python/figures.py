@@ -115,10 +115,14 @@ def is_among_files(place):
     return isinstance(path, str) and path.startswith(FOLDER + "/")
 
 
-def box_of(figure):
+def box_of(figure, dpi):
     """All that is drawn, and no more; None: the figure as it is, because what is drawn lies far from it."""
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()
+    before, figure.dpi = figure.dpi, dpi  # a renderer has all pixels
+    try:
+        figure.draw_without_rendering()
+        box = figure.get_tightbbox()
+    finally:
+        figure.dpi = before
     width, height = figure.get_size_inches()
     fits = 0 < box.width < 2 * width and 0 < box.height < 2 * height
     return box.padded(0.1) if fits else None
@@ -127,7 +131,7 @@ def box_of(figure):
 def draw_figure(figure):
     width, height = figure.get_size_inches()
     dpi = min(figure.dpi, math.sqrt(PIXELS_MAX / max(width * height, 1e-9)))
-    box = box_of(figure)
+    box = box_of(figure, dpi)
     while True:
         target = io.BytesIO()
         figure.savefig(target, format="png", dpi=dpi, bbox_inches=box)

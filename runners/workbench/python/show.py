@@ -11,7 +11,7 @@ ITEMS_MAX = 100  # of a list
 SHOW_S = 5  # a value's own code
 SIMPLE = (int, float, bool, complex, bytes, str)
 # What these have as a value is in the picture.
-DRAWN = ("matplotlib", "mpl_toolkits")
+DRAWN = ("matplotlib", "mpl_toolkits", "seaborn")
 # Their charts are pages for a browser.
 SHOWN = ("plotly", "altair")
 

@@ -44,7 +44,7 @@ ROWS = (
     ("%env", python("%env MODE=fast\nimport os; print(os.environ['MODE'])"), "fast"),
     ("%who", python("alpha = 1\n%who"), "alpha"),
     ("%%capture", python("%%capture\nprint('hidden')"), no("hidden")),
-    ("a magic that is not there", python("%lprun -f f f()\n%whatever 3\nprint('goes on')"), "%whatever is not known here", "goes on", "exit code 0"),
+    ("a magic that is not there", python("f = print\n%lprun -f f f()\n%whatever 3\nprint('goes on')"), "%whatever is not known here", "goes on", "exit code 0"),
     ("a command", python("!echo from the shell | tr a-z A-Z"), "FROM THE SHELL"),
     ("a command with a variable", python("name = 'Ann'\n!echo hello {name} and $name"), "hello Ann and Ann"),
     ("what a command prints as a list", python("open('b.txt', 'w').close()\nfiles = !ls *.txt\nprint(len(files), files[0])"), "1 b.txt"),
@@ -83,6 +83,11 @@ ROWS = (
     ("an animation gives one picture", python(f"{PLOT}from matplotlib.animation import FuncAnimation, PillowWriter\nfig, ax = plt.subplots()\nline, = ax.plot([], [])\n"
                                               "FuncAnimation(fig, lambda i: line.set_data([0, i], [0, 1]), frames=3).save('move.gif', writer=PillowWriter(fps=5))"), "move.gif", no("figure-1")),
     ("a plotly chart", python("import plotly.graph_objects as go\ngo.Figure(go.Bar(y=[1, 2])).show()"), "figure-1.html", "no browser"),
+    ("a plotly chart for a notebook", python("import plotly.io as pio, plotly.express as px\npio.renderers.default = 'notebook'\npx.pie(values=[1, 2]).show()"),
+     "figure-1.html", no("figure-2")),
+    ("a plotly chart as png, without kaleido", python("import plotly.express as px\npx.pie(values=[1, 2]).show('png')"), "figure-1.html", "exit code 0"),
+    ("a grid of seaborn as a last value", python("import seaborn, pandas as pd\nseaborn.pairplot(pd.DataFrame({'a': [1, 2, 3], 'b': [3, 1, 2]}))"), "[image]", no("<seaborn")),
+    ("a notebook's progress bar", python("from tqdm.notebook import tqdm\nfor n in tqdm(range(3)): pass\nprint('through')"), "through", "exit code 0"),
     ("an altair chart as a last value", python("import altair as alt, pandas as pd\nalt.Chart(pd.DataFrame({'a': [1, 2]})).mark_point().encode(x='a')"), "figure-1.html"),
     ("a graph as a last value", python("import graphviz\ng = graphviz.Digraph()\ng.edge('a', 'b')\ng"), "[image]"),
     ("a label outside of the axes is in the picture", python(f"{PLOT}plt.figure(figsize=(2, 2))\nplt.plot([1])\nplt.text(1.3, 0.5, 'far to the right', transform=plt.gca().transAxes)\n"

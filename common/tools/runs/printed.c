@@ -184,7 +184,7 @@ static struct span take_until(struct span *rest, const char *mark)
     return before;
 }
 
-/* "  File "/data/own.py", line 2, in f" */
+/* A line of a traceback: file, line, function. */
 static bool frame_of(struct span line, struct frame *out)
 {
     *out = (struct frame){.line = {NULL, 0}};
@@ -281,7 +281,7 @@ static bool leads_on(const char **at, const char *end)
     return false;
 }
 
-/* "own.py line 2, in f: code"; of the program itself without its name. */
+/* In one line; of the program itself without its name. */
 static void add_frame(const struct frame *f, struct buf *out)
 {
     static const char data[] = "/data/";

@@ -61,7 +61,7 @@ static size_t sequence_len(const char *s, size_t len)
         return 0;
     while (n < len && s[n] >= 0x20 && s[n] < 0x40)
         n++;
-    return n < len ? n + 1 : 0;
+    return n < len && s[n] >= 0x40 ? n + 1 : 0; /* a byte above ASCII is of a character */
 }
 
 /* Without what would steer the terminal of a client. */

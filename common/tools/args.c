@@ -8,7 +8,6 @@
 #include "common/mcp/features/content.h"
 #include "common/mcp/route.h"
 #include "common/tools/tools_app.h"
-#include "common/tools/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -388,12 +387,27 @@ void args_tell_conversation(const char *conversation, struct mcp_result *out)
     json_object_set_new(out->structured, "conversationId", json_string(conversation));
 }
 
+/* Takes " (SANDBOX_QUOTA)" and the like out of a text: names of settings are for operators. */
+static void drop_settings(char *text)
+{
+    static const char mark[] = " (SANDBOX_";
+
+    for (char *at = text; (at = strstr(at, mark));) {
+        char *end = at + strlen(mark);
+        end += strspn(end, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        if (*end == ')')
+            memmove(at, end + 1, strlen(end + 1) + 1);
+        else
+            at = end;
+    }
+}
+
 /* What the tool says itself, and why it failed. */
 static void words_of_model(struct mcp_result *out, struct err *e)
 {
-    words_without_settings(e->text);
+    drop_settings(e->text);
     if (out->text.len > out->shown) {
-        words_without_settings(out->text.data + out->shown);
+        drop_settings(out->text.data + out->shown);
         out->text.len = out->shown + strlen(out->text.data + out->shown);
     }
 }

@@ -129,3 +129,6 @@ tests_fuzz_fuzz_resource_LDFLAGS = $(FUZZ_LINK)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_picture
 tests_fuzz_fuzz_picture_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_printed
+tests_fuzz_fuzz_printed_LDFLAGS = $(FUZZ_LINK)

@@ -44,20 +44,6 @@ const char *words_prefix(const struct mcp_tool_call *c)
     return c->server->tool_prefix ? c->server->tool_prefix : "";
 }
 
-void words_without_settings(char *text)
-{
-    static const char mark[] = " (SANDBOX_";
-
-    for (char *at = text; (at = strstr(at, mark));) {
-        char *end = at + strlen(mark);
-        end += strspn(end, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-        if (*end == ')')
-            memmove(at, end + 1, strlen(end + 1) + 1);
-        else
-            at = end;
-    }
-}
-
 void words_size(struct buf *out, uint64_t bytes)
 {
     if (bytes < 1000)

@@ -26,9 +26,6 @@ size_t detail_room(const struct mcp_tool_call *c, const char *detail);
 /* What stands before the name of a tool in a text (TOOLS_PREFIX); "": nothing. */
 const char *words_prefix(const struct mcp_tool_call *c);
 
-/* Takes " (SANDBOX_QUOTA)" and the like out of a text: names of settings are for operators. */
-void words_without_settings(char *text);
-
 /* "512 bytes", "22 kB", "1.5 MB", "2.5 GB" */
 void words_size(struct buf *out, uint64_t bytes);
 /* "0.2 s", "31 s" */

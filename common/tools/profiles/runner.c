@@ -151,7 +151,10 @@ static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
 {
     json_t *result = inner->structured;
     json_t *files = json_object_get(result, "files");
+    static const char *const ours[] = {"advice", "left", "leftOmitted"};
 
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        json_object_del(result, ours[i]);
     if (inner->is_error) { /* busy or lost: no result */
         tell_failed_run(out, mcp_result_text(inner));
         return;

@@ -61,7 +61,7 @@ static size_t sequence_len(const char *s, size_t len)
         return 0;
     while (n < len && s[n] >= 0x20 && s[n] < 0x40)
         n++;
-    return n < len ? n + 1 : 0;
+    return n < len && s[n] >= 0x40 ? n + 1 : 0; /* a byte above ASCII is of a character */
 }
 
 /* Without what would steer the terminal of a client. */
@@ -184,7 +184,7 @@ static struct span take_until(struct span *rest, const char *mark)
     return before;
 }
 
-/* "  File "/data/x", line 2, in f" */
+/* A line of a traceback: file, line, function. */
 static bool frame_of(struct span line, struct frame *out)
 {
     *out = (struct frame){.line = {NULL, 0}};
@@ -281,7 +281,7 @@ static bool leads_on(const char **at, const char *end)
     return false;
 }
 
-/* "x line 2, in f: code"; of the program itself without its name. */
+/* In one line; of the program itself without its name. */
 static void add_frame(const struct frame *f, struct buf *out)
 {
     static const char data[] = "/data/";

@@ -8,7 +8,6 @@
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/media.h"
-#include "common/tools/runs/gallery.h"
 #include "common/tools/tools_app.h"
 
 #include <fcntl.h>
@@ -64,13 +63,14 @@ static const char *row_type(const struct mcp_tool_call *c, const struct run_file
     return media_type(name, head, n > 0 ? (size_t)n : 0);
 }
 
-static void add_links(const json_t *files, struct mcp_result *out)
+void run_files_link(const struct run_files *files, struct mcp_result *out)
 {
     size_t links = 0;
     json_t *file;
 
-    for (size_t i = 0; links < LINKS_MAX && (file = json_array_get(files, i)); i++) {
-        if (is_gone(file))
+    for (size_t i = 0; (file = json_array_get(files->rows, i)); i++) {
+        json_object_del(file, WIRE_MODIFIED);
+        if (is_gone(file) || links == LINKS_MAX)
             continue;
         mcp_result_add(out,
                        content_link_new(json_get_string(file, "url"), json_get_string(file, "name"),
@@ -80,8 +80,7 @@ static void add_links(const json_t *files, struct mcp_result *out)
     }
 }
 
-void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
-                    struct mcp_result *out, struct buf *about)
+void run_files_type(const struct mcp_tool_call *c, const struct run_files *files)
 {
     unsigned sniffs = files->brief ? SNIFFS_MAX : 0;
     json_t *file;
@@ -90,9 +89,4 @@ void run_files_show(const struct mcp_tool_call *c, const struct run_files *files
         if (json_get_string(file, "name"))
             json_object_set_new(file, "mimeType", json_string(row_type(c, files, i, &sniffs)));
     }
-    if (!files->brief)
-        gallery_show(c, files, out, about);
-    for (size_t i = 0; (file = json_array_get(files->rows, i)); i++)
-        json_object_del(file, WIRE_MODIFIED);
-    add_links(files->rows, out);
 }

@@ -18,12 +18,12 @@ struct run_files {
     bool brief;                   /* no file is opened: no pictures, types by name only */
 };
 
-/*
- * Adds mimeType to every row, pictures (with a line about them in *about) and links to *out. Files
- * that cannot be read are skipped: programs may have removed them.
- */
-void run_files_show(const struct mcp_tool_call *c, const struct run_files *files,
-                    struct mcp_result *out, struct buf *about);
+/* Adds mimeType to every row. Files that cannot be read are skipped here and elsewhere: programs
+ * may have removed them. */
+void run_files_type(const struct mcp_tool_call *c, const struct run_files *files);
+
+/* Adds links to *out, and removes what is not for clients from the rows. */
+void run_files_link(const struct run_files *files, struct mcp_result *out);
 
 /* The file of a row that has a url, for pread. The caller closes it; -1. */
 int run_files_open(const struct mcp_tool_call *c, const struct run_files *files, size_t row,

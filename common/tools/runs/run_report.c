@@ -9,6 +9,7 @@
 #include "common/rpc/rpc.h"
 #include "common/tools/args.h"
 #include "common/tools/list.h"
+#include "common/tools/runs/gallery.h"
 #include "common/tools/runs/run_files.h"
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
@@ -84,7 +85,10 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
     out->structured = take_result;
     out->is_error = run_report_has_status(take_result, "busy") ||
                     run_report_has_status(take_result, "lost");
-    run_files_show(c, &files, out, &pictures);
+    run_files_type(c, &files);
+    if (!files.brief)
+        gallery_show(c, &files, out, &pictures);
+    run_files_link(&files, out);
     words.pictures = pictures.len > 0 ? buf_str(&pictures) : NULL;
     run_words(c, &words, take_result, out);
     report_notices(take_result, out);

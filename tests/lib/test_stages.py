@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -110,6 +111,34 @@ class Runner(unittest.TestCase):
         before = [lines.Result("e2e", "FAILED", "a"), lines.Result("e2e", "FAILED", "b"), lines.Result("unit", "FAILED", "c")]
         found = lines.merge(before, {"unit"}, [lines.Result("e2e", "ok", "b"), lines.Result("unit", "ok", "d")])
         self.assertEqual([(one.state, one.sentence) for one in found], [("FAILED", "a"), ("ok", "b"), ("ok", "d")])
+
+
+class UnitTests(unittest.TestCase):
+    """`unit_tests NAME` in a folder of a build whose programs and scripts say that they run."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(setattr, stages, "BUILD", stages.BUILD)
+        stages.BUILD = self.folder
+        listed = 'if [ "$1" = --list ]; then echo %s; seq 100000; else echo "ran $1"; fi'
+        for path, text in (("tests/unit/one/unit", listed % "a_function"), ("tests/fuzz/replay", listed % "a_seed"),
+                           ("tests/lint/words.sh.log", "ok Words: a sentence (0.1 s)\n")):
+            file = pathlib.Path(self.folder, path)
+            file.parent.mkdir(parents=True)
+            file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+            file.chmod(0o755)
+        pathlib.Path(self.folder, "Makefile").write_text("check:\n\t@echo ran $(TESTS)\n", encoding="utf-8")
+
+    def ran(self, *names):
+        command = stages.shell('unit_tests "$@"')
+        done = subprocess.run([*command, *names], capture_output=True, text=True, timeout=60, check=True)
+        return [line for line in done.stdout.splitlines() if line.startswith("ran ")]
+
+    def test_a_name_runs_the_program_that_lists_it_or_the_script_whose_log_has_it(self):
+        for name, wanted in (("a_function", ["ran a_function"]), ("a_seed", ["ran a_seed"]), ("Words: a sentence", ["ran tests/lint/words.sh"]),
+                             ("tests/lint/other.sh", ["ran tests/lint/other.sh"]), ("nothing", [])):
+            self.assertEqual(self.ran(name), wanted)
 
 
 class Names(unittest.TestCase):

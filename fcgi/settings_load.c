@@ -152,6 +152,9 @@ static void set_automatic(struct settings *s)
         s->container.memory_bytes = automatic_memory(s);
     if (s->container.cpu_milli == 0)
         s->container.cpu_milli = few ? RUNNER_CPU_MILLI : AUTO_CPU_MILLI;
+    s->limits.memory_bytes = s->container.memory_bytes;
+    s->limits.cpu_milli = s->container.cpu_milli;
+    s->limits.tmp_bytes = s->container.tmp_bytes;
     if (strncmp(s->engine.host, "tcp:", 4) == 0) /* what that machine has is not known here */
         s->memory_reserve = 0;
     s->limits.timeout_automatic = s->limits.timeout_ms == 0;

@@ -16,8 +16,9 @@ struct psandbox_settings {
 };
 
 struct broker_limits {
-    uint64_t timeout_ms;    /* default of a run */
-    bool timeout_automatic; /* the operator has set none */
+    uint64_t memory_bytes, cpu_milli, tmp_bytes; /* of a container; 0: not known here */
+    uint64_t timeout_ms;                         /* default of a run */
+    bool timeout_automatic;                      /* the operator has set none */
     uint64_t timeout_max_ms;
     uint64_t code_max; /* bytes, as are the next */
     uint64_t stdin_max;

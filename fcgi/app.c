@@ -20,12 +20,10 @@
 #define SEAL_LABEL      "sandcgi requestState 1"
 
 static const char instructions[] =
-    "Runs programs in a sandbox, apart from the user's machine. run_code runs Python, TypeScript "
-    "or "
-    "Bash. Its first answer names a conversationId: give it in all further calls, which then share "
-    "the files in /data. write_file and upload_file bring data in, install_package libraries; "
-    "list_files and read_file show what is there; download links in answers are for the user. What "
-    "still runs when the answer comes goes on: get_run brings the rest, cancel_run ends it.";
+    "run_code runs programs in a sandbox apart from the user's machine, whose files it does not "
+    "see. Its first answer names a conversationId: give it in all further calls, which then share "
+    "the files in /data. install_package brings libraries; download links in answers are for the "
+    "user; get_run brings the rest of what still ran when the answer came.";
 
 /* With SANDCGI_OAUTH: the instructions, then PUBLIC_BASE_URL. */
 static const char with_login[] =

@@ -153,6 +153,7 @@ static void set_automatic(struct settings *s)
     if (s->container.cpu_milli == 0)
         s->container.cpu_milli = few ? RUNNER_CPU_MILLI : AUTO_CPU_MILLI;
     s->limits.run = (struct run_bounds){.memory = s->container.memory_bytes,
+                                        .cpu_milli = s->container.cpu_milli,
                                         .tmp = s->container.tmp_bytes,
                                         .file = s->container.fsize_bytes,
                                         .pids = s->container.pids};

@@ -6,6 +6,7 @@ libbase_a_SOURCES = \
 	common/base/buf.c common/base/buf.h \
 	common/base/privsep.c common/base/privsep.h \
 	common/base/privsep_confine.c \
+	common/base/charset.c common/base/charset.h \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf_load.c common/base/conf.h \
 	common/base/crypto.c common/base/crypto.h \
@@ -37,6 +38,7 @@ tests_unit_base_unit_SOURCES = \
 	tests/unit/base/test_auto.c \
 	tests/unit/base/test_b64.c \
 	tests/unit/base/test_buf.c \
+	tests/unit/base/test_charset.c \
 	tests/unit/base/test_clock.c \
 	tests/unit/base/test_conf.c \
 	tests/unit/base/test_crypto.c \
@@ -60,8 +62,9 @@ tests_unit_base_unit_SOURCES = \
 	tests/unit/base/test_utf8.c
 
 FUZZ_TARGETS += tests/fuzz/fuzz_b64 tests/fuzz/fuzz_conf tests/fuzz/fuzz_glob tests/fuzz/fuzz_sock
-FUZZ_TARGETS += tests/fuzz/fuzz_tenants tests/fuzz/fuzz_utf8
+FUZZ_TARGETS += tests/fuzz/fuzz_charset tests/fuzz/fuzz_tenants tests/fuzz/fuzz_utf8
 tests_fuzz_fuzz_b64_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_charset_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_glob_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_sock_LDFLAGS = $(FUZZ_LINK)

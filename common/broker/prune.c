@@ -67,6 +67,10 @@ json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
     if (sandbox_name_of(root, head, sandbox_dir, e) < 0)
         return NULL;
     bool expired = state_take_expired(root, sandbox_dir) > 0;
+    if (p->emptier.pid > 0) { /* else it would remove what the job counts */
+        helper_end(&p->emptier);
+        p->trash = true;
+    }
     if (sandbox_take_away(p, sandbox_dir, trash, e) < 0) {
         if (e->kind == ERR_NOT_FOUND)
             err_set(e, ERR_NOT_FOUND, "conversationId: there is nothing to delete%s",
@@ -224,6 +228,15 @@ static int prune_start_helper(struct prune *p, struct helper *helper,
     return 0;
 }
 
+/* Does a job count what a deleted conversation had? */
+static bool is_counting(const struct prune *p)
+{
+    for (const struct child *c = NULL; (c = children_next(p->spawner->children, c));)
+        if (c->limit == JOB_LIMIT_DELETION)
+            return true;
+    return false;
+}
+
 void prune_tick(struct prune *p)
 {
     void *root = (void *)(uintptr_t)p->spawner->root;
@@ -236,7 +249,7 @@ void prune_tick(struct prune *p)
                                       .item = p,
                                       .awaited = true};
 
-    if (p->trash && p->emptier.pid == 0) {
+    if (p->trash && p->emptier.pid == 0 && !is_counting(p)) {
         p->trash = false;
         prune_start_helper(p, &p->emptier, &empty);
     }

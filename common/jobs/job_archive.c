@@ -138,6 +138,27 @@ static int open_archive(const struct job *job, const struct sandbox *sb, struct 
     return files_open(sb, t.name, &st, e);
 }
 
+static void note(json_t *result, json_t *take_sentence)
+{
+    json_t *notices = json_object_get(result, "notices");
+
+    if (!notices)
+        json_object_set_new(result, "notices", notices = json_array());
+    json_array_append_new(notices, take_sentence);
+}
+
+static void note_what_changed(const struct unpacked *u, json_t *result)
+{
+    if (u->repaired > 0)
+        note(result, json_sprintf("%zu name%s in another encoding than UTF-8 repaired", u->repaired,
+                                  u->repaired == 1 ? "" : "s"));
+    if (u->left_out == 1)
+        note(result, json_sprintf("left out: %s", u->first_left_out));
+    else if (u->left_out > 1)
+        note(result, json_sprintf("left out: %zu links and devices, the first: %s", u->left_out,
+                                  u->first_left_out));
+}
+
 static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *u)
 {
     json_t *names = json_array();
@@ -147,6 +168,7 @@ static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *
     for (size_t i = 0; i < u->files && i < BROKER_UNPACK_NAMES_MAX; i++)
         json_array_append_new(names, json_string(u->names[i]));
     retention_notice_owner(sb, result);
+    note_what_changed(u, result);
     return result;
 }
 

@@ -11,12 +11,14 @@
 #include "common/mcp/session/sent_on.h"
 #include "common/rpc/json.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define CONVERSATION  "conversationId"
 #define ALL_OF_TENANT "*" /* key of what only a tenant has */
+#define STYLE         "_- "
 
 /* Arguments of tools that name what is on one node. Ids come first: they name the node itself. */
 static const struct {
@@ -88,12 +90,42 @@ static void to_node_of(const char *id, struct mcp_elsewhere *out)
     snprintf(out->name, sizeof out->name, "%s", node);
 }
 
-static const char *text_of(const json_t *object, const char *name)
+bool mcp_argument_is(const char *name, const char *argument)
 {
-    const json_t *value = json_object_get(object, name);
+    for (;; name++, argument++) {
+        name += strspn(name, STYLE);
+        argument += strspn(argument, STYLE);
+        if (tolower((unsigned char)*name) != tolower((unsigned char)*argument))
+            return false;
+        if (!*name)
+            return true;
+    }
+}
+
+/* What tools take for name: its own spelling first. */
+static const json_t *value_of(const json_t *arguments, const char *name)
+{
+    const json_t *own = json_object_get(arguments, name);
+    const char *other;
+    json_t *value;
+
+    if (own && !json_is_null(own))
+        return own;
+    json_object_foreach((json_t *)arguments, other, value)
+    {
+        if (!json_is_null(value) && mcp_argument_is(other, name))
+            return value;
+    }
+    return NULL;
+}
+
+/* An empty one is as if left out. */
+static const char *text_of(const json_t *arguments, const char *name)
+{
+    const json_t *value = value_of(arguments, name);
     const char *text = json_string_value(value);
 
-    return text && strlen(text) == json_string_length(value) ? text : NULL;
+    return text && *text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
 /* The name that the edge has as this tenant's key; NULL: it has none. */

@@ -12,6 +12,9 @@
 #define MCP_MADE_DIGITS      20                    /* decimal ones cost a model least */
 #define MCP_MADE_MAX         (MCP_MADE_DIGITS + 2) /* of such a name, with its NUL */
 
+/* Are the two names equal but for case, '_', '-' and blanks (conversation_id)? */
+bool mcp_argument_is(const char *name, const char *argument);
+
 /* The header Mcp-Param-<name> that mirrors an argument by which calls are routed; NULL: it is none.
  */
 const char *mcp_route_header(const char *argument);

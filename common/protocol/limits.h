@@ -15,10 +15,10 @@ struct psandbox_settings {
     const char *images;              /* besides runners: repositories, as allow_images; "": none */
 };
 
-/* What one run may use, for words about it. */
+/* What one run may use, for words about it. 0: not known here. */
 struct run_bounds {
     uint64_t memory, tmp, file; /* bytes; file: of one that it writes */
-    uint64_t pids;
+    uint64_t cpu_milli, pids;
 };
 
 struct broker_limits {

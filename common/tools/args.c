@@ -6,14 +6,11 @@
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
-#include "common/mcp/route.h"
 #include "common/tools/tools_app.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-const struct arg_row args_none[] = {{0}};
 
 uint64_t args_setting(const struct tools_app *app, size_t setting)
 {
@@ -222,7 +219,7 @@ static int fill_list(const struct arg_row *row, const struct tools_app *app, con
 }
 
 /* Names come from the client: they are cut and cleaned before they enter a message. */
-static void add_foreign_name(const char *name, struct buf *out)
+void args_add_name(const char *name, struct buf *out)
 {
     AUTO_BUF struct buf cut = BUF_INIT(64);
 
@@ -237,7 +234,7 @@ static int check_map_value(const struct arg_row *row, const char *name, const js
 
     if (json_is_string(value) && !has_nul(value))
         return 0;
-    add_foreign_name(name, &shown);
+    args_add_name(name, &shown);
     if (!json_is_string(value))
         return err_set(e, ERR_INVALID, "argument '%s': the value of '%s' must be a string, not %s",
                        row->name, buf_str(&shown), type_name(value));
@@ -313,7 +310,7 @@ static int check_unknown(const struct arg_row *table, const json_t *arguments, s
             row++;
         if (row->name)
             continue;
-        add_foreign_name(name, &shown);
+        args_add_name(name, &shown);
         for (row = table; row->name; row++)
             buf_addf(&known, "%s%s", row == table ? "" : ", ", row->name);
         return err_set(e, ERR_INVALID, "unknown argument '%s'; %s%s", buf_str(&shown),
@@ -361,75 +358,4 @@ bool args_unlisted(void *app)
 {
     (void)app;
     return false;
-}
-
-/* Names a new conversation where the call names none; made stays empty where it does. */
-static void make_conversation(const struct mcp_tool_call *c, void *filled, char *made)
-{
-    for (const struct arg_row *row = c->tool->arguments; row->name; row++) {
-        const char **value = row->made ? field(row, filled) : NULL;
-
-        if (!value || *value)
-            continue;
-        if (c->new_conversation && *c->new_conversation)
-            snprintf(made, MCP_MADE_MAX, "%s", c->new_conversation);
-        else
-            mcp_conversation_make(made);
-        *value = made;
-    }
-}
-
-void args_tell_conversation(const char *conversation, struct mcp_result *out)
-{
-    if (out->text.len > 0) /* else structured is the text */
-        mcp_result_say(out, "conversationId: %s", conversation);
-    /* Last: conversation may be the member that this replaces. */
-    json_object_set_new(out->structured, "conversationId", json_string(conversation));
-}
-
-/* Takes " (SANDBOX_QUOTA)" and the like out of a text: names of settings are for operators. */
-static void drop_settings(char *text)
-{
-    static const char mark[] = " (SANDBOX_";
-
-    for (char *at = text; (at = strstr(at, mark));) {
-        char *end = at + strlen(mark);
-        end += strspn(end, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-        if (*end == ')')
-            memmove(at, end + 1, strlen(end + 1) + 1);
-        else
-            at = end;
-    }
-}
-
-/* What the tool says itself, and why it failed. */
-static void words_of_model(struct mcp_result *out, struct err *e)
-{
-    drop_settings(e->text);
-    if (out->text.len > out->shown) {
-        drop_settings(out->text.data + out->shown);
-        out->text.len = out->shown + strlen(out->text.data + out->shown);
-    }
-}
-
-void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
-{
-    char made[MCP_MADE_MAX] = "";
-    const struct mcp_tool *tool = c->tool;
-    AUTO_FREE void *filled = mem_alloc(tool->arguments_size);
-    struct err e = ERR_INIT;
-    int rc = args_fill(tool->arguments, c->app, c->arguments, filled, &e);
-
-    if (rc == 0) {
-        make_conversation(c, filled, made);
-        rc = tool->run(c, filled, out, &e);
-    }
-    if (c->in_text)
-        words_of_model(out, &e);
-    if (rc < 0)
-        report_failure(out, &e);
-    if (made[0] && out->structured)
-        args_tell_conversation(made, out);
-    report_stand_in(out);
-    args_clear(tool->arguments, filled);
 }

@@ -4,9 +4,10 @@
  * point into the call's JSON and live as long as that; lists and maps are allocated and given back
  * by args_clear.
  *
- * Lenient where it is harmless: null is the same as absent for an optional argument, 30.0 the same
- * as 30. Nothing else is converted: an unknown argument, or one of another type, is an error that
- * names it and says what is allowed.
+ * args_call takes what has one meaning (args_mend.h), and passes over unknown arguments with a
+ * notice. args_fill is strict: null is the same as absent for an optional argument, 30.0 the same
+ * as 30; an unknown argument, or one of another type, is an error that names it and says what is
+ * allowed.
  */
 #pragma once
 
@@ -75,9 +76,19 @@ struct arg_row {
     json_t *(*choices)(const struct tools_app *app, const char *wanted);
     /* Is it in tools/list? What is not is taken and checked all the same. NULL: always. */
     bool (*listed)(void *app);
+    const char *also; /* other names that are taken, best first, separated by blanks; not in the
+                         schema */
+    bool is_code;     /* a program in the argument language; and is_shell: commands of a shell */
+    bool is_shell;
+    bool json_too;       /* a text that may come as JSON, which it is then the text of */
+    bool below_data;     /* a string whose beginning may be /data, as of ARG_NAME */
+    bool folder;         /* a name that may end in a slash */
+    bool split;          /* of a list: blanks and commas separate entries */
+    bool at_most;        /* a number that is cut to the limit; ARG_TIME always is */
     bool of_network;     /* not in tools/list where programs get no network */
     bool made;           /* a string that args_call makes when it is absent: a new conversation */
     const char *missing; /* for the error when a required one is absent; NULL: nothing to add */
+    const char *larger;  /* for the error when it is too long: another way; NULL: none */
 };
 
 /* arg_row.listed of arguments that few calls need: common/README.md has them. */
@@ -92,9 +103,6 @@ bool args_unlisted(void *app);
 /* The members of struct mcp_tool for a table whose tool has this struct. */
 #define ARGS_TABLE(table, type) .arguments = (table), .arguments_size = sizeof(type)
 
-/* Tables end with a row whose name is NULL; this one has no other. */
-extern const struct arg_row args_none[];
-
 /* The value of a setting (ARG_SETTING), and a row's limit with this server's settings. */
 uint64_t args_setting(const struct tools_app *app, size_t setting);
 uint64_t args_limit(const struct arg_row *row, const struct tools_app *app);
@@ -102,8 +110,13 @@ uint64_t args_limit(const struct arg_row *row, const struct tools_app *app);
 /* For mcp_server.arguments: schemas of tables, calls of tools that have one. */
 extern const struct mcp_arguments args_tables;
 
-/* Calls c->tool, which has run: fills its struct, runs it, reports the error. */
+/* Appends a client's name of an argument to a message, cut and cleaned. */
+void args_add_name(const char *name, struct buf *out);
+
+/* Calls c->tool, which has run: mends its arguments, fills its struct, runs it, reports the error
+ * and what was mended with a loss; exactly: takes the arguments as they are, for adapters. */
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out);
+void args_call_exactly(const struct mcp_tool_call *c, struct mcp_result *out);
 
 /*
  * Fills *out (zeroed by the caller) from arguments (an object, or NULL: none). ERR_INVALID or
@@ -126,8 +139,7 @@ void args_clear(const struct arg_row *table, void *filled);
  * conversation. */
 #define CONVERSATION_ROW(arguments)                                                                \
     ARG_ROW(arguments, conversation, "conversationId", ARG_IDENTIFIER, .made = true,               \
-            .max = CONVERSATION_MAX,                                                               \
-            .help = "Whose /data. Left out: a new one, which the answer names.")
+            .max = CONVERSATION_MAX, .help = "Whose /data. Left out: a new one.")
 
 /* The same of a tool that works on files which are there already. */
 #define OLD_CONVERSATION_ROW(arguments)                                                            \
@@ -141,11 +153,11 @@ void args_tell_conversation(const char *conversation, struct mcp_result *out);
 /* filename of a tool; its struct has the member filename. */
 #define FILENAME_ROW(arguments, what)                                                              \
     ARG_ROW(arguments, filename, "filename", ARG_NAME, .required = true, .max = FILES_NAME_MAX,    \
-            .help = what)
+            .also = "path file filepath name", .help = what)
 
 /* waitMs of a tool that runs something; its struct has struct arg_integer wait_ms. */
 #define RUN_WAIT_ROW(arguments)                                                                    \
     ARG_ROW(arguments, wait_ms, "waitMs", ARG_INTEGER, .max_setting = ARG_SETTING(wait_max_ms),    \
-            .initial_setting = ARG_SETTING(wait_ms), .listed = args_unlisted,                      \
+            .initial_setting = ARG_SETTING(wait_ms), .listed = args_unlisted, .at_most = true,     \
             .help = "When the answer comes even if this still runs (status running; get_run "      \
                     "brings the rest). 0: at once.")

@@ -5,6 +5,8 @@
 #include "common/mcp/route.h"
 #include "common/tools/args.h"
 
+#define NUMBER_TOLD_MAX (UINT64_C(1) << 53) /* a limit that is none is not told */
+
 static void set_integer(json_t *schema, const char *key, uint64_t value)
 {
     json_object_set_new(schema, key, json_integer((json_int_t)value));
@@ -21,8 +23,6 @@ static void describe_string(json_t *schema, const struct arg_row *row, const str
     json_auto_t *choices = row->choices ? row->choices(app, NULL) : NULL;
 
     set_type(schema, "string");
-    if (row->type == ARG_BASE64)
-        json_object_set_new(schema, "contentEncoding", json_string("base64"));
     if (json_array_size(choices) > 0) /* an empty enum is not a valid schema */
         json_object_set(schema, "enum", choices);
 }
@@ -30,8 +30,10 @@ static void describe_string(json_t *schema, const struct arg_row *row, const str
 static void describe_number(json_t *schema, const struct arg_row *row, const struct tools_app *app)
 {
     set_type(schema, "integer");
-    set_integer(schema, "minimum", row->type == ARG_TIME ? ARG_TIME_MIN_MS : 0);
-    set_integer(schema, "maximum", args_limit(row, app));
+    if (row->type == ARG_TIME)
+        set_integer(schema, "minimum", ARG_TIME_MIN_MS);
+    if (args_limit(row, app) < NUMBER_TOLD_MAX)
+        set_integer(schema, "maximum", args_limit(row, app));
     if (row->initial_setting)
         set_integer(schema, "default", args_setting(app, row->initial_setting));
 }

@@ -1,7 +1,11 @@
 noinst_LIBRARIES += libtools.a
 libtools_a_SOURCES = \
 	common/tools/args.c common/tools/args.h \
+	common/tools/args_call.c \
+	common/tools/args_mend.c common/tools/args_mend.h \
 	common/tools/args_schema.c \
+	common/tools/args_values.c common/tools/args_values.h \
+	common/tools/code_text.c common/tools/code_text.h \
 	common/tools/files/archives.c \
 	common/tools/files/content.c common/tools/files/content.h \
 	common/tools/files/file_tools.c \
@@ -90,7 +94,9 @@ tests_unit_tools_unit_SOURCES = \
 	tests/unit/tools/test_advice.c \
 	tests/unit/tools/test_archives.c \
 	tests/unit/tools/test_args.c \
+	tests/unit/tools/test_args_mend.c \
 	tests/unit/tools/test_client.c \
+	tests/unit/tools/test_code_text.c \
 	tests/unit/tools/test_files.c \
 	tests/unit/tools/test_imports.c \
 	tests/unit/tools/test_links.c \
@@ -122,6 +128,9 @@ tests_fuzz_fuzz_profile_LDFLAGS = $(FUZZ_LINK)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_imports
 tests_fuzz_fuzz_imports_LDFLAGS = $(FUZZ_LINK)
+
+FUZZ_TARGETS += tests/fuzz/fuzz_code_text
+tests_fuzz_fuzz_code_text_LDFLAGS = $(FUZZ_LINK)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_resource
 tests_fuzz_fuzz_resource_SOURCES = tests/fuzz/fuzz_resource.c $(TOOLS_FAKES)

@@ -2,6 +2,8 @@
 
 #include "common/tools/tools_app.h"
 
+#include "common/base/auto.h"
+#include "common/base/charset.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -13,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIBRARIES_SHOWN 10 /* per language, where they are shown briefly */
+#define LIBRARIES_SHOWN 11 /* per language, where they are shown briefly */
 
 struct tools_cache {
     bool asked;
@@ -25,6 +27,7 @@ struct tools_cache {
 
 void tools_app_init(struct tools_app *app)
 {
+    charset_prepare();
     app->cache = mem_alloc(sizeof *app->cache);
 }
 
@@ -160,25 +163,52 @@ json_t *runners_languages(const struct tools_app *app, const char *wanted)
     return names;
 }
 
+/* Behind the version where languages are shown briefly. */
+static const struct {
+    const char *language, *words;
+} remarks[] = {
+    {"bash", ", no sudo, no apt"},
+    {"typescript", ", runs JavaScript too; bash: bun test"},
+};
+
+static const char *remark_of(const char *language)
+{
+    for (size_t i = 0; i < ARRAY_LEN(remarks); i++)
+        if (strcmp(remarks[i].language, language) == 0)
+            return remarks[i].words;
+    return "";
+}
+
+/* Of a version its first two numbers tell a model enough. */
+static int brief_len(const char *version)
+{
+    size_t len = strcspn(version, ".");
+
+    return (int)(version[len] ? len + 1 + strspn(version + len + 1, "0123456789") : len);
+}
+
 static void runner_describe(const json_t *runner, bool brief, struct buf *out)
 {
     const json_t *libraries = json_object_get(runner, "libraries");
     const char *language = json_get_string(runner, "language");
+    const char *its = json_get_string(runner, "version");
+    const bool commands = language && strcmp(language, "bash") == 0;
     json_t *library;
 
     buf_addf(out, "\n- %s", language ? language : "?");
-    if (!brief && json_get_string(runner, "version"))
-        buf_addf(out, " (%s)", json_get_string(runner, "version"));
+    if (its)
+        buf_addf(out, " (%.*s%s)", brief ? brief_len(its) : (int)strlen(its), its,
+                 brief && language ? remark_of(language) : "");
     for (size_t i = 0; (library = json_array_get(libraries, i)); i++) {
         const char *name = json_get_string(library, "name");
-        const char *version = brief ? NULL : json_get_string(library, "version");
+        const char *version = brief && commands ? NULL : json_get_string(library, "version");
         bool more = brief && i == LIBRARIES_SHOWN;
 
         buf_addf(out, "%s%s", i ? ", " : ": ", more ? "…" : name ? name : "?");
         if (more)
             break;
         if (version && *version)
-            buf_addf(out, " %s", version);
+            buf_addf(out, " %.*s", brief ? brief_len(version) : (int)strlen(version), version);
     }
 }
 
@@ -186,7 +216,12 @@ static void runner_describe(const json_t *runner, bool brief, struct buf *out)
 void runners_describe(const struct tools_app *app, const char *title, bool brief, struct buf *out)
 {
     struct err e = ERR_INIT;
-    const json_t *runners = runners_get(app, RUNNERS_FRESH_MS, &e);
+
+    runners_describe_list(runners_get(app, RUNNERS_FRESH_MS, &e), title, brief, out);
+}
+
+void runners_describe_list(const json_t *runners, const char *title, bool brief, struct buf *out)
+{
     json_t *runner;
 
     if (json_array_size(runners) > 0)
@@ -283,24 +318,26 @@ void report_soften(struct err *e)
     err_set(e, e->kind, "%s", public_text(e));
 }
 
-void report_stand_in(struct mcp_result *out)
+void report_note(struct mcp_result *out, const char *sentence)
 {
-    static const char notice[] =
-        "The machine that has this conversation's files is away. Until it is back, the "
-        "conversation "
-        "has an empty /data on another machine; what is written there is removed then.";
     json_t *notices;
 
-    if (!node_stands_in())
-        return;
     if (!out->structured || out->text.len > 0) { /* else structured is the text */
-        mcp_result_say(out, "%s", notice);
+        mcp_result_say(out, "%s", sentence);
         return;
     }
     notices = json_object_get(out->structured, "notices");
     if (!notices)
         json_object_set_new(out->structured, "notices", notices = json_array());
-    json_array_append_new(notices, json_string(notice));
+    json_array_append_new(notices, json_string(sentence));
+}
+
+void report_stand_in(struct mcp_result *out)
+{
+    if (node_stands_in())
+        report_note(out, "The machine that has this conversation's files is away. Until it is "
+                         "back, the conversation has an empty /data on another machine; what is "
+                         "written there is removed then.");
 }
 
 void report_node(struct mcp_result *out)

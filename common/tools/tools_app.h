@@ -61,9 +61,11 @@ json_t *runners_languages(const struct tools_app *app, const char *wanted);
 
 bool runners_have(const struct tools_app *app, const char *language);
 
-/* Appends title, and a line for each language with its libraries: when brief without versions, and
- * the first ones only. Nothing when they are not known. */
+/* Appends title, and a line for each language with its libraries: when brief with short versions,
+ * and the first ones only. Nothing when they are not known. */
 void runners_describe(const struct tools_app *app, const char *title, bool brief, struct buf *out);
+/* The same of a list, or of a part of it. */
+void runners_describe_list(const json_t *runners, const char *title, bool brief, struct buf *out);
 
 /* ---- completion: up to COMPLETE_MAX values that begin with value, as a new array of strings;
  * NULL when there are no suggestions ---- */
@@ -86,6 +88,9 @@ void report_failure(struct mcp_result *out, const struct err *e);
 
 /* The same in *e, for callers that make the result themselves. */
 void report_soften(struct err *e);
+
+/* Adds a sentence at the end of the result: to its text, or to the object's notices. */
+void report_note(struct mcp_result *out, const char *sentence);
 
 /* Says that the call was about other files than the conversation's own, if it was. */
 void report_stand_in(struct mcp_result *out);

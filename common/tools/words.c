@@ -56,6 +56,16 @@ void words_size(struct buf *out, uint64_t bytes)
         buf_addf(out, "%.1f GB", (double)bytes / 1e9);
 }
 
+void words_binary_size(struct buf *out, uint64_t bytes)
+{
+    const uint64_t mb = bytes >> 20;
+
+    if (mb >= 1024)
+        buf_addf(out, "%.3g GB", (double)mb / 1024.0);
+    else
+        buf_addf(out, "%" PRIu64 " MB", mb);
+}
+
 void words_time(struct buf *out, int64_t ms)
 {
     buf_addf(out, ms < 10000 ? "%.1f s" : "%.0f s", (double)ms / 1000.0);

@@ -28,6 +28,8 @@ const char *words_prefix(const struct mcp_tool_call *c);
 
 /* "512 bytes", "22 kB", "1.5 MB", "2.5 GB" */
 void words_size(struct buf *out, uint64_t bytes);
+/* "64 MB", "1 GB": of a limit, as settings have it (1 GB: 1024 MB) */
+void words_binary_size(struct buf *out, uint64_t bytes);
 /* "0.2 s", "31 s" */
 void words_time(struct buf *out, int64_t ms);
 

@@ -322,7 +322,10 @@ int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
     if (!r->content_length || parse_u64(r->content_length, 0, UINT64_MAX, &length) < 0)
         return http_refuse(a, 400, "", "Content-Length is missing");
     if (length > max)
-        return http_refuse(a, 413, "", "The body is over SANDCGI_MAX_BODY");
+        return http_refuse(
+            a, 413, "",
+            "The body is over SANDCGI_MAX_BODY; at /mcp create_upload makes a link for larger "
+            "files");
     char *room = buf_reserve(body, (size_t)length + 1);
     size_t got = 0;
     /* One byte more than expected also consumes the end of the body. */

@@ -245,6 +245,9 @@ def _():
     run_id = re.search(r"^begun\n\nstill running.*\nget_run with runId ([0-9a-f]{24}) and sinceByte 6 brings the rest", said).group(1)
     contains(text(client, "cancel_run", runId=run_id), "begun\n\ncancelled, ")
     equal(timeless(text(client, "exec", sandboxId=made["sandboxId"], command="true")), "exit code 0, N s")
+    status = text(client, "get_sandbox_status", conversationId=made["conversationId"])
+    equal(status, f"{made['sandboxId']}: running, bash, {made['conversationId']}")
+    check(len(status) < 100, "20 of them have more than 2,000 characters")
     equal(json.loads(text(client, "close_sandbox", sandboxId=made["sandboxId"]))["status"], "closed")
 
 
@@ -261,9 +264,9 @@ def _():
                          modern_headers("tools/call", "run_code"), MODELS).messages()[-1]
     in_form(answer["result"])
     equal(timeless(answer["result"]["content"][0]["text"]), "hi\n\nexit code 0, N s", MODERN)
-    refused = call(client, "run_code", conversationId="x", language="bash", code="x", cwd="/")
+    refused = call(client, "run_code", conversationId="x", language="bash", cod="x")
     equal(refused["isError"], True)
-    contains(refused["content"][0]["text"], "unknown argument 'cwd'")
+    contains(refused["content"][0]["text"], "unknown argument 'cod'; did you mean 'code'?")
 
 
 @test("over stdio the setting ANSWERS decides")

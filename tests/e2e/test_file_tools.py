@@ -136,14 +136,14 @@ def _():
     write(client, "witness", "x")
     before = sorted(os.listdir(root))
     for name in ("../../../../etc/cron.d/x", "../x", "a/../../b", "a/../witness", "/etc/passwd", "/data/../witness", "/", ".", "..", "", "a\0b",
-                 "a//b", "witness/", "a/.", "x" * 256, "a/" * 600 + "b", "%2e%2e%2f", "a%2Fb", "a/" * 16 + "b"):
+                 "witness/", "a/.", "x" * 256, "a/" * 600 + "b", "%2e%2e%2f", "a%2Fb", "a/" * 16 + "b"):
         for tool, arguments, field in (("read_file", {"filename": name}, "filename"),
                                        ("write_file", {"filename": name, "text": "evil", "overwrite": True}, "filename"),
                                        ("delete_file", {"filename": name, "recursive": True}, "filename"),
                                        ("move_file", {"from": name, "to": "ok"}, "from"),
                                        ("move_file", {"from": "witness", "to": name, "overwrite": True}, "to"),
                                        ("list_files", {"folder": name}, "folder")):
-            if tool == "list_files" and name in ("", "."):
+            if tool == "list_files" and name in ("", ".", "/"):
                 continue  # the sandbox itself
             contains(refused(client, tool, **arguments), field, f"{tool} {name[:40]!r}")
     equal(sorted(os.listdir(root)), before, "SANDBOX_ROOT")
@@ -244,7 +244,7 @@ def _():
         for limit in (1, 1000):
             equal(names(client, glob=glob, recursive=True, limit=limit), want, glob)
     equal(names(client, folder="a", glob="b/*"), [])
-    for glob in ("", "[", "[z-a]", "a\\", "*" * 256):
+    for glob in ("[", "[z-a]", "a\\", "*" * 256):
         contains(refused(client, "list_files", glob=glob), "glob", repr(glob))
     write(client, "a" * 200, "")
     equal(names(client, glob="*a" * 126 + "*b"), [], "and at once")
@@ -355,15 +355,15 @@ def _():
 @test("wrong arguments are named, and both or neither content")
 def _():
     client = sites.client()
-    for tool, arguments, says in (("write_file", {"filename": "a"}, "text"), ("write_file", {"filename": "a", "text": 5}, "text"),
-                                  ("write_file", {"filename": "a", "text": "", "base64": ""}, "either"),
-                                  ("write_file", {"filename": "a", "base64": "a b"}, "base64"),
+    for tool, arguments, says in (("write_file", {"filename": "a"}, "text"), ("write_file", {"filename": "a", "text": True}, "text"),
+                                  ("write_file", {"filename": "a", "text": "", "base64": "QQ=="}, "either"),
+                                  ("write_file", {"filename": "a", "base64": "a!b"}, "base64"),
                                   ("read_file", {"filename": "a", "offset": -1}, "offset"),
                                   ("read_file", {"filename": "a", "length": 1.5}, "length"),
                                   ("read_file", {"filename": "a", "encoding": "utf-16"}, "encoding"),
-                                  ("list_files", {"limit": 0}, "limit"), ("list_files", {"limit": 1001}, "limit"),
-                                  ("list_files", {"recursive": "yes"}, "recursive"), ("delete_file", {}, "filename"),
-                                  ("move_file", {"from": "a"}, "to"), ("move_file", {"from": "a", "to": "b", "force": True}, "force")):
+                                  ("list_files", {"limit": 0}, "limit"), ("list_files", {"limit": -1}, "limit"),
+                                  ("list_files", {"recursive": "maybe"}, "recursive"), ("delete_file", {}, "filename"),
+                                  ("move_file", {"from": "a"}, "to"), ("move_file", {"from": "a", "too": "b"}, "did you mean 'to'")):
         contains(refused(client, tool, **arguments), says, f"{tool} {arguments}")
     if IS_ROOT:
         client.run("mkdir locked; touch locked/f; chmod 000 locked", "bash")

@@ -195,6 +195,14 @@ def _():
     equal((again["stdout"], again.get("notices")), ("[]\n", None))
 
 
+@test("conversations that are deleted one after the other: each answer counts its own files, while others' are being removed")
+def _():
+    clients = [sites.client() for _ in range(6)]
+    for client in clients:
+        client.run("mkdir d; touch d/{1..400}", "bash")
+    equal([_delete(client)["files"] for client in clients], [401] * len(clients))
+
+
 @test("a conversation in which a program runs cannot be deleted; afterwards it can")
 def _():
     client = sites.client()

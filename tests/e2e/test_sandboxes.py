@@ -240,10 +240,9 @@ def _():
     sandbox = _create(client)
     contains(client.tool_error("exec", {"sandboxId": sandbox}), "command")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "commands": ["y"]}), "command")
-    for time_ms in (100000000, 0, 30):
+    for time_ms in (0, 300, -1):
         contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "timeoutMs": time_ms}),
                  "argument 'timeoutMs' must be from 1000 to 300000 milliseconds")
-    contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "timeout": 30}), "unknown argument 'timeout'; there are: ")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "commands": ["x"] * 21}), "commands")
     contains(client.tool_error("exec", {"sandboxId": sandbox, "command": "x", "environment": {"LD_PRELOAD": "x"}}), "LD_PRELOAD")
     contains(client.tool_error("create_sandbox", {"conversationId": client.conversation}), "language")

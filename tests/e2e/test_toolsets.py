@@ -1,10 +1,12 @@
 """Which tools a place, a tenant and the settings offer; conversations that the server names."""
+import json
+
 import sites
 from harness import check, contains, equal, test
 from mcp import RUN_HEADERS
 from stdio import Stdio
 
-CORE = ["run_code", "get_run", "cancel_run", "list_files", "read_file", "write_file", "upload_file", "install_package", "list_runners"]
+CORE = ["run_code", "get_run", "cancel_run", "list_files", "read_file", "write_file", "upload_file", "create_upload", "install_package", "list_runners"]
 HIDDEN = {"waitMs": 60000, "environment": {"COLOUR": "blue"}, "args": ["one"]}  # arguments of run_code that no list shows
 
 
@@ -50,7 +52,7 @@ def _():
     equal(list(_rows(client)), CORE)
     every = list(_rows(client, "/mcp/all"))
     equal(every[:len(CORE)], CORE)
-    check({"move_file", "create_upload", "exec", "list_runs"} < set(every), every)
+    check({"move_file", "import_url", "exec", "list_runs"} < set(every), every)
     equal(list(_rows(client, "/mcp/files")), [*CORE, "move_file", "delete_file"])
     theirs = _site().client_of("carol")
     carol = set(_rows(theirs))
@@ -116,7 +118,8 @@ def _():
 @test("stdio offers the core, and more by --tools; a wrong name stops the start")
 def _():
     site = _site()
-    for options, want in (((), CORE), (("--tools", "files,transfer"), [*CORE, "move_file", "delete_file", "import_url", "upload_archive"])):
+    core = [name for name in CORE if name != "create_upload"]
+    for options, want in (((), core), (("--tools", "files,transfer"), [*core, "move_file", "delete_file", "import_url", "upload_archive"])):
         client = Stdio(site.config, options=options)
         client.initialize()
         names = [row["name"] for row in client.result("tools/list")["tools"]]
@@ -125,6 +128,15 @@ def _():
     wrong.start_server()
     check(wrong.process.wait(60) != 0, "it starts")
     contains(wrong.log(), "TOOLS=core,runner must be one of")
+
+
+@test("the instructions and the list at /mcp cost a model 2,000 tokens at most (characters / 4)", core=True)
+def _():
+    client = _client()
+    told = _ask(client, "initialize", {"protocolVersion": RUN_HEADERS["MCP-Protocol-Version"], "capabilities": {},
+                                       "clientInfo": {"name": "x", "version": "1"}})["result"]["instructions"]
+    size = len(told) + len(json.dumps(list(_rows(client).values()), ensure_ascii=False, separators=(",", ":")))
+    check(size <= 8000, f"{size} characters")
 
 
 @test("instructions say what a list of names does not")

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "common/base/charset.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "common/base/auto.h"
@@ -59,11 +60,15 @@ static void check_as_records(const uint8_t *data, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     AUTO_FD int archive = memory_of(data, len);
-    AUTO_FD int records = memory_of(NULL, 0);
 
-    unpack_read(archive, records, CONTENT_MAX);
-    PROMISE(lseek(records, 0, SEEK_SET) == 0);
-    check_records(records);
+    charset_prepare();
+    for (int lenient = 0; lenient < 2; lenient++) {
+        AUTO_FD int records = memory_of(NULL, 0);
+
+        unpack_read(archive, records, CONTENT_MAX, lenient);
+        PROMISE(lseek(records, 0, SEEK_SET) == 0 && lseek(archive, 0, SEEK_SET) == 0);
+        check_records(records);
+    }
     check_as_records(data, len);
     return 0;
 }

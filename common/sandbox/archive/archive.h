@@ -67,6 +67,9 @@ struct unpacked {
     char **names; /* of the files, in the sandbox, in the archive's order */
     size_t files;
     uint64_t bytes;
+    size_t repaired;          /* names that were in another encoding */
+    size_t left_out;          /* links, devices */
+    char first_left_out[512]; /* a sentence about the first of them */
 };
 
 #define AUTO_UNPACKED AUTO(unpacked_clear)
@@ -95,5 +98,6 @@ void unpacked_clear(struct unpacked *u);
 int unpack_reader_main(void);
 
 /* Reads the archive and sends records, at most max_bytes of content; the last one says how it
- * ended. */
-void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes);
+ * ended. lenient: links and devices are left out, names that are not UTF-8 repaired; else the
+ * former are refused, the latter sent as they are. */
+void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes, bool lenient);

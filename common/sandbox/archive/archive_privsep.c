@@ -100,8 +100,10 @@ static bool len_ok(unsigned char tag, size_t len)
     case ARCHIVE_ATTRIBUTES:
     case ARCHIVE_BYTES:
     case ARCHIVE_REFUSED:
+    case ARCHIVE_LEFT_OUT:
         return len > 0 && len <= ARCHIVE_RECORD_MAX;
     case ARCHIVE_END:
+    case ARCHIVE_REPAIRED:
         return len == 0;
     default:
         return false;

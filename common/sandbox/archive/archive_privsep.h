@@ -31,6 +31,8 @@ enum archive_tag {
     ARCHIVE_FOLDER = 'D',     /* the name of a folder */
     ARCHIVE_FILE = 'F',       /* the name of a regular file; its content follows */
     ARCHIVE_ATTRIBUTES = 'A', /* "<octal mode> <Unix seconds>" of the folder or file that follows */
+    ARCHIVE_REPAIRED = 'R',   /* empty: the name that follows was in another encoding than UTF-8 */
+    ARCHIVE_LEFT_OUT = 'L',   /* a sentence about an entry that does not come */
     ARCHIVE_BYTES = 'B',      /* a piece of it, 1 to ARCHIVE_RECORD_MAX bytes */
     ARCHIVE_END = 'Z',        /* empty: the archive was whole; the last record, as is the next */
     ARCHIVE_REFUSED = 'X',    /* a sentence: why the archive is not unpacked */

@@ -1,6 +1,8 @@
 #include "config.h"
 
+#include "common/base/charset.h"
 #include "common/base/mem.h"
+#include "common/base/utf8.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/archive_privsep.h"
 #include "common/sandbox/archive/backup.h"
@@ -21,6 +23,8 @@ struct reading {
     struct archive *a;
     int out_fd;
     uint64_t left; /* bytes of content that may still be handed on */
+    bool lenient;  /* links are left out, names that are not UTF-8 are repaired */
+    struct buf name;
     char block[BLOCK];
 };
 
@@ -66,13 +70,11 @@ static int open_archive(struct reading *r, int archive_fd)
     return 0;
 }
 
-/* A sentence about an entry that no sandbox gets; NULL when it may come. */
-static const char *trouble_of(struct archive_entry *entry)
+/* What an entry is that no sandbox gets; NULL when it may come. */
+static const char *kind_of(struct archive_entry *entry)
 {
     if (archive_entry_hardlink(entry))
         return "is a hard link";
-    if (archive_entry_is_encrypted(entry))
-        return "is encrypted";
     switch (archive_entry_filetype(entry)) {
     case AE_IFREG:
     case AE_IFDIR:
@@ -92,6 +94,30 @@ static const char *name_of(struct archive_entry *entry)
     if (!name)
         name = archive_entry_pathname(entry);
     return name ? name : "";
+}
+
+/* Systems without UTF-8 write names as they have them, and do not say how. */
+static const char *repaired(struct reading *r, const char *name)
+{
+    const char *charset = r->lenient && !utf8_valid(name, strlen(name))
+                              ? charset_of_name(name, strlen(name))
+                              : NULL;
+
+    buf_reset(&r->name);
+    if (!charset || charset_decode(charset, name, strlen(name), &r->name) != strlen(name) ||
+        !buf_ok(&r->name) || r->name.len == 0)
+        return name;
+    archive_record_write(r->out_fd, ARCHIVE_REPAIRED, NULL, 0);
+    return buf_str(&r->name);
+}
+
+static int leave_out(const struct reading *r, const char *name, const char *what)
+{
+    char text[512];
+    int len = snprintf(text, sizeof text, "'%.*s' %s", (int)utf8_cut(name, strlen(name), 300), name,
+                       what);
+
+    return archive_record_write(r->out_fd, ARCHIVE_LEFT_OUT, text, (size_t)len);
 }
 
 static int hand_piece(struct reading *r, size_t n)
@@ -143,16 +169,17 @@ static int hand_attributes(const struct reading *r, struct archive_entry *entry)
 
 static int hand_entry(struct reading *r, struct archive_entry *entry)
 {
-    const char *name = name_of(entry);
-    const char *trouble = trouble_of(entry);
+    const char *kind = kind_of(entry), *name = repaired(r, name_of(entry));
     size_t len = strlen(name);
     bool folder = archive_entry_filetype(entry) == AE_IFDIR;
 
     if (archive_filter_count(r->a) > FILTERS_MAX)
         return refuse(r, "the archive is compressed more than once");
-    if (trouble)
+    if (kind && r->lenient)
+        return leave_out(r, name, kind);
+    if (kind || archive_entry_is_encrypted(entry))
         return refuse(r, "'%.300s' in the archive %s; only files and folders are unpacked", name,
-                      trouble);
+                      kind ? kind : "is encrypted");
     if (len == 0 || len > ARCHIVE_RECORD_MAX)
         return refuse(r, "a name in the archive is empty or too long");
     if (hand_attributes(r, entry) < 0 ||
@@ -179,25 +206,32 @@ static int hand_all(struct reading *r, int archive_fd)
     }
 }
 
-void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes)
+void unpack_read(int archive_fd, int out_fd, uint64_t max_bytes, bool lenient)
 {
     struct reading *r = mem_alloc(sizeof(*r));
 
-    *r = (struct reading){.a = archive_read_new(), .out_fd = out_fd, .left = max_bytes};
+    *r = (struct reading){.a = archive_read_new(),
+                          .out_fd = out_fd,
+                          .left = max_bytes,
+                          .lenient = lenient,
+                          .name = BUF_INIT(ARCHIVE_RECORD_MAX)};
     if (r->a && hand_all(r, archive_fd) == 0)
         archive_record_write(out_fd, ARCHIVE_END, NULL, 0);
     archive_read_free(r->a);
+    buf_clear(&r->name);
     free(r);
 }
 
-static int reader_main(bool time_is_bounded)
+static int reader_main(bool of_sandbox)
 {
     /* For the library, which translates names to it; afterwards no file can be opened. */
     setlocale(LC_CTYPE, "C.UTF-8");
-    if (archive_privsep_enter(time_is_bounded) < 0)
+    if (of_sandbox)
+        charset_prepare();
+    if (archive_privsep_enter(of_sandbox) < 0)
         return 1;
     /* What it may hand on is counted by who reads it. */
-    unpack_read(STDIN_FILENO, STDOUT_FILENO, UINT64_MAX);
+    unpack_read(STDIN_FILENO, STDOUT_FILENO, UINT64_MAX, of_sandbox);
     return 0;
 }
 

@@ -217,6 +217,8 @@ static int take_record(struct restoring *r, struct archive_record *record, struc
             return -1;
         return r->has_head ? 1 : err_set(e, ERR_INVALID, "this is no backup");
     case ARCHIVE_REFUSED:
+    case ARCHIVE_REPAIRED:
+    case ARCHIVE_LEFT_OUT:
         break;
     }
     return err_set(e, ERR_INVALID, "%s", record->data);

@@ -3,6 +3,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
+#include "common/base/utf8.h"
 #include "common/sandbox/archive/archive.h"
 #include "common/sandbox/archive/archive_privsep.h"
 #include "common/sandbox/files/beneath.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -37,6 +39,7 @@ struct unpacking {
     uint64_t spooled;
     struct item *items;
     size_t n;
+    struct unpacked *out;
 };
 
 static void unpacking_clear(struct unpacking *u)
@@ -118,6 +121,17 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
     return 0;
 }
 
+/* They take time, as files do. */
+static int take_left_out(struct unpacking *u, const struct archive_record *r, struct err *e)
+{
+    if (u->out->left_out++ == 0)
+        snprintf(u->out->first_left_out, sizeof u->out->first_left_out, "%.*s",
+                 (int)utf8_cut(r->data, r->len, sizeof u->out->first_left_out - 1), r->data);
+    return u->out->left_out <= ARCHIVE_FILES_MAX
+               ? 0
+               : err_set(e, ERR_LIMIT, "the archive holds more than %d links", ARCHIVE_FILES_MAX);
+}
+
 /* One record: 1 it was the last, 0, -1. */
 static int take_record(struct unpacking *u, struct archive_record *r, struct err *e)
 {
@@ -127,6 +141,11 @@ static int take_record(struct unpacking *u, struct archive_record *r, struct err
         return add_item(u, r, e);
     case ARCHIVE_ATTRIBUTES: /* files of a sandbox get its own */
         return 0;
+    case ARCHIVE_REPAIRED:
+        u->out->repaired++;
+        return 0;
+    case ARCHIVE_LEFT_OUT:
+        return take_left_out(u, r, e);
     case ARCHIVE_BYTES:
         return add_content(u, r, e);
     case ARCHIVE_END:
@@ -324,7 +343,7 @@ int unpack(const struct sandbox *sb, int archive_fd, const struct unpack_want *w
            struct unpacked *out, struct err *e)
 {
     struct unpacking u __attribute__((cleanup(unpacking_clear))) = {
-        .sb = sb, .want = want, .staged = STAGED_INIT, .spool = -1};
+        .sb = sb, .want = want, .staged = STAGED_INIT, .spool = -1, .out = out};
 
     if (check_archive(&u, archive_fd, e) < 0 || quota_left(sb, &u.left, e) < 0 ||
         open_spool(&u, e) < 0 || read_archive(&u, archive_fd, e) < 0 ||

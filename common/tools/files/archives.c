@@ -33,14 +33,16 @@ static const struct arg_row upload_archive_arguments[] = {
     CONVERSATION_ROW(struct archive),
     ARG_ROW(
         struct archive, filename, "filename", ARG_NAME, .max = FILES_NAME_MAX,
+        .also = "path file filepath name",
         .help = "An archive that is in /data already, which stays there. Either this or content."),
     ARG_ROW(struct archive, content, "content", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
-            .help = "The archive in base64 (standard alphabet, padded, no line breaks)."),
+            .also = "base64 data", .help = "The archive in base64."),
     ARG_ROW(
-        struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
+        struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX, .folder = true,
+        .also = "directory dir",
         .help = "Folder of /data to unpack into, made when absent; /data itself when not given."),
     ARG_ROW(
-        struct archive, overwrite, "overwrite", ARG_BOOL,
+        struct archive, overwrite, "overwrite", ARG_BOOL, .also = "replace",
         .help = "Replace files of the same names? Else the archive is refused when there is one."),
     {0},
 };
@@ -73,7 +75,7 @@ static int upload_archive(const struct mcp_tool_call *c, void *arguments, struct
     json_auto_t *files = json_array();
     json_t *name;
 
-    if (!u->filename == !u->content.data)
+    if (!u->filename == (u->content.len == 0))
         return err_set(e, ERR_INVALID,
                        "give either 'filename' (an archive in the sandbox) or 'content'");
     if ((u->filename && files_check_name("filename", u->filename, strlen(u->filename), e) < 0) ||
@@ -119,7 +121,8 @@ static json_t *archive_formats(const struct tools_app *app, const char *wanted)
 
 static const struct arg_row download_archive_arguments[] = {
     OLD_CONVERSATION_ROW(struct archive),
-    ARG_ROW(struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
+    ARG_ROW(struct archive, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX, .folder = true,
+            .also = "path directory dir",
             .help = "Only what is below this folder of /data; everything when absent."),
     ARG_ROW(struct archive, format, "format", ARG_STRING, .max = 16, .choices = archive_formats,
             .help = "tar.gz when absent."),

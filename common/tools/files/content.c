@@ -4,10 +4,12 @@
 
 #include "common/base/b64.h"
 #include "common/base/fdio.h"
+#include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/events/event.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/files/files.h"
 #include "common/sandbox/files/media.h"
 #include "common/tools/files/uri.h"
 
@@ -96,6 +98,22 @@ int content_read_head(const struct tools_app *app, const char *tenant, const cha
     *out_size = (uint64_t)st.st_size;
     *out_type = content_type(name, out);
     return 0;
+}
+
+json_t *content_find_row(const struct mcp_tool_call *c, const char *conversation, const char *name)
+{
+    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
+    const char *slash = strrchr(name, '/');
+    AUTO_FREE char *folder = mem_strndup(name, slash ? (size_t)(slash - name) : 0);
+    AUTO_BUF struct buf pattern = BUF_INIT(2 * FILES_NAME_MAX);
+    struct err e = ERR_INIT;
+
+    for (const char *at = slash ? slash + 1 : name; *at; at++) /* matches this name only */
+        buf_addf(&pattern, "%s%c", strchr("*?[\\", *at) ? "\\" : "", *at);
+    const struct broker_listing listing = {
+        .conversation = conversation, .folder = folder, .glob = buf_str(&pattern), .max = 1};
+    json_auto_t *page = broker_list_folder(&client, &listing, &e);
+    return json_incref(json_array_get(json_object_get(page, "files"), 0));
 }
 
 static bool is_text_type(const char *type)

@@ -31,6 +31,9 @@ int content_fd(struct run_text content, struct err *e);
 /* content in base64, as a string; new reference. */
 json_t *content_base64(const struct buf *content);
 
+/* A file's row of broker_list_folder: its size and url. New reference; NULL: not found. */
+json_t *content_find_row(const struct mcp_tool_call *c, const char *conversation, const char *name);
+
 /* Can it be shown as text: by its type, and as valid UTF-8 without NULs? */
 bool content_is_text(const char *type, const struct buf *content);
 

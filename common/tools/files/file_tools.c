@@ -7,13 +7,14 @@
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/files/files.h"
-#include "common/tools/args.h"
+#include "common/tools/args_mend.h"
 #include "common/tools/files/content.h"
 #include "common/tools/list.h"
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* ---- list_files ---- */
 
@@ -21,6 +22,7 @@
 #define LINKS_EACH     20 /* of more files only what they have in common is said */
 #define CURSOR_MAX     2048
 #define LINE_MAX_BYTES (16u * 1024)
+#define FOLDERS_SAID   5
 
 struct list_files {
     const char *conversation;
@@ -35,18 +37,18 @@ struct list_files {
 
 static const struct arg_row list_files_arguments[] = {
     OLD_CONVERSATION_ROW(struct list_files),
-    ARG_ROW(struct list_files, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX,
-            .help = "A folder of /data; left out: /data."),
-    ARG_ROW(struct list_files, glob, "glob", ARG_STRING, .max = GLOB_MAX,
-            .help = "Only these names: *.csv, or with recursive data/*.csv, **/test_*.py."),
+    ARG_ROW(struct list_files, folder, "folder", ARG_NAME, .max = FILES_NAME_MAX, .folder = true,
+            .also = "path directory dir", .help = "A folder of /data; left out: /data."),
+    ARG_ROW(struct list_files, glob, "glob", ARG_STRING, .max = GLOB_MAX, .below_data = true,
+            .also = "pattern filter", .help = "*.csv, or with recursive data/*.csv, **/test_*.py."),
     ARG_ROW(struct list_files, recursive, "recursive", ARG_BOOL,
             .help = "Also what is in its folders."),
     ARG_ROW(struct list_files, hidden, "includeHidden", ARG_BOOL,
             .help = "Also what begins with a dot at the top of /data."),
-    ARG_ROW(struct list_files, limit, "limit", ARG_INTEGER, .max = BROKER_LIST_MAX,
+    ARG_ROW(struct list_files, limit, "limit", ARG_INTEGER, .max = BROKER_LIST_MAX, .at_most = true,
             .listed = args_unlisted, .help = "Entries per answer; 200 when left out."),
     ARG_ROW(struct list_files, cursor, "cursor", ARG_STRING, .max = CURSOR_MAX,
-            .help = "nextCursor of the answer before, the other arguments unchanged."),
+            .help = "Of the answer before."),
     DETAIL_ROW(struct list_files),
     {0},
 };
@@ -124,6 +126,40 @@ static void list_tell(const struct mcp_tool_call *c, const json_t *page, size_t 
         mcp_result_say(out, "some are left out: too deep, too long a name, or unreadable");
 }
 
+/* What there is instead of a folder: one of nearly its name, else those beside it. */
+static int fail_folder(const struct broker_client *client, const struct list_files *l,
+                       struct err *e)
+{
+    const char *slash = strrchr(l->folder, '/');
+    AUTO_FREE char *parent = mem_strndup(l->folder, slash ? (size_t)(slash - l->folder) : 0);
+    const struct broker_listing listing = {
+        .conversation = l->conversation, .folder = parent, .max = ROWS_DEFAULT};
+    AUTO_BUF struct buf names = BUF_INIT(FOLDERS_SAID * 4096);
+    struct err ignored = ERR_INIT;
+    json_auto_t *page = broker_list_folder(client, &listing, &ignored);
+    json_t *row;
+    size_t n = 0;
+
+    for (size_t i = 0; (row = json_array_get(json_object_get(page, "files"), i)); i++) {
+        const char *name = json_get_string(row, "name"), *type = json_get_string(row, "type");
+        if (!name || !type || strcmp(type, "folder") != 0)
+            continue;
+        if (strcasecmp(name, l->folder) == 0 || args_near(name, l->folder)) {
+            buf_reset(&names);
+            content_clean_name(name, &names);
+            return err_set(e, ERR_NOT_FOUND, "there is no such folder; did you mean '%.300s'?",
+                           buf_str(&names));
+        }
+        if (n++ < FOLDERS_SAID) {
+            buf_add_str(&names, n > 1 ? ", " : "");
+            content_clean_name(name, &names);
+        }
+    }
+    return err_set(e, ERR_NOT_FOUND, "there is no such folder; %s%.300s%s",
+                   n ? "there are: " : "there is none beside it", buf_str(&names),
+                   n > FOLDERS_SAID ? ", …" : "");
+}
+
 static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                       struct err *e)
 {
@@ -151,7 +187,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
     if (!page && e->kind == ERR_NOT_FOUND && !listing.folder[0])
         page = json_pack("{s:[]}", "files");
     if (!page)
-        return -1;
+        return e->kind == ERR_NOT_FOUND ? fail_folder(&client, l, e) : -1;
     out->structured = json_pack("{s:O, s:O*, s:O*, s:O*}", "files", json_object_get(page, "files"),
                                 "nextCursor", json_object_get(page, "next"), "incomplete",
                                 json_object_get(page, "incomplete"), "filesExpireAt",
@@ -163,8 +199,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
 const struct mcp_tool tool_list_files = {
     .name = "list_files",
     .title = "List files",
-    .description = "Lists files and folders of the conversation's /data in the sandbox (not the "
-                   "user's own files) by name, with sizes and download links.",
+    .description = "Lists files and folders of /data with sizes and download links.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_files,
     ARGS_TABLE(list_files_arguments, struct list_files),
@@ -182,12 +217,14 @@ struct file_arguments {
 static const struct arg_row move_file_arguments[] = {
     OLD_CONVERSATION_ROW(struct file_arguments),
     ARG_ROW(struct file_arguments, from, "from", ARG_NAME, .required = true, .max = FILES_NAME_MAX,
+            .also = "source src oldpath oldname path filename",
             .help = "Name below /data of a file or folder."),
     ARG_ROW(
         struct file_arguments, to, "to", ARG_NAME, .required = true, .max = FILES_NAME_MAX,
+        .also = "destination dest target newpath newname",
         .help = "Its whole new name below /data (not the folder to put it in); missing folders are "
                 "made."),
-    ARG_ROW(struct file_arguments, overwrite, "overwrite", ARG_BOOL,
+    ARG_ROW(struct file_arguments, overwrite, "overwrite", ARG_BOOL, .also = "replace",
             .help = "Replace a file or empty folder of the new name; otherwise that is an error."),
     {0},
 };

@@ -1,6 +1,7 @@
 /* read_file: a file of a conversation's sandbox, or a part of it. */
 #include "config.h"
 
+#include "common/base/charset.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
 #include "common/protocol/client_files.h"
@@ -43,14 +44,14 @@ static const struct arg_row read_file_arguments[] = {
     FILENAME_ROW(struct read_file, "Name below /data."),
     ARG_ROW(struct read_file, offset, "offset", ARG_INTEGER, .max = OFFSET_MAX,
             .help = "First byte."),
-    ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX,
-            .help = "Bytes at most; left out: what an answer holds."),
+    ARG_ROW(struct read_file, length, "length", ARG_INTEGER, .max = LENGTH_MAX, .at_most = true,
+            .help = "Bytes at most."),
     ARG_ROW(
         struct read_file, encoding, "encoding", ARG_STRING, .max = 16,
         .choices = read_file_encodings, .listed = args_unlisted,
         .help =
-            "How the content comes; left out: text where it is UTF-8, a PNG, JPEG, GIF or WebP "
-            "as an image, everything else base64. text: bytes that are no UTF-8 become U+FFFD."),
+            "How the content comes; left out: text as text, a PNG, JPEG, GIF or WebP as an image. "
+            "text: bytes that are none become U+FFFD."),
     {0},
 };
 
@@ -61,6 +62,7 @@ struct piece {
     uint64_t size;   /* of the file */
     uint64_t offset, length;
     const char *mime;
+    const char *charset; /* NULL: UTF-8, or no text */
 };
 
 static int piece_read(const struct piece *p, uint64_t offset, uint64_t length, struct buf *out,
@@ -87,19 +89,52 @@ static json_t *result_new(const struct piece *p, const char *name, const char *e
     return result;
 }
 
-static json_t *content_new(const struct piece *p, const struct read_file *r,
+/* In another encoding; what is cut at the end belongs to the next piece. */
+static json_t *decoded_new(const struct piece *p, const struct read_file *r,
                            const struct buf *content)
 {
-    /* A character that is cut at the end belongs to the next piece. */
+    AUTO_BUF struct buf text = BUF_INIT(4 * content->len + 16);
+    size_t len = charset_decode(p->charset, buf_str(content), content->len, &text);
+    bool more = len > 0 && p->offset + content->len < p->size;
+    json_t *result = result_new(p, r->filename, "text", more ? len : content->len);
+
+    json_object_set_new(result, "content", json_from_bytes(buf_str(&text), text.len));
+    return result;
+}
+
+/* A character that is cut at the end belongs to the next piece. */
+static size_t whole_len(const struct piece *p, const struct buf *content)
+{
     const bool more = content->len > 0 && p->offset + content->len < p->size;
     const size_t whole = more ? utf8_whole_len(content->data, content->len) : 0;
-    const size_t len = whole > 0 ? whole : content->len;
-    const bool utf8 = len == 0 ||
-                      (utf8_valid(content->data, len) && !memchr(content->data, '\0', len));
-    const bool text = r->encoding ? strcmp(r->encoding, "text") == 0 : utf8;
+
+    return whole > 0 ? whole : content->len;
+}
+
+static bool has_nul(const struct buf *content)
+{
+    return content->len > 0 && memchr(content->data, '\0', content->len);
+}
+
+static bool is_text(const struct buf *content, size_t len)
+{
+    return len == 0 || (utf8_valid(content->data, len) && !has_nul(content));
+}
+
+/* For a model a piece of a text is text, wherever it begins. */
+static json_t *content_new(const struct piece *p, const struct read_file *r, bool in_text,
+                           const struct buf *content)
+{
+    const size_t len = whole_len(p, content);
+    const bool text = r->encoding ? strcmp(r->encoding, "text") == 0
+                                  : in_text || is_text(content, len);
     json_t *result = result_new(p, r->filename, text ? "text" : "base64",
                                 text ? len : content->len);
 
+    if (p->charset && (!r->encoding || text)) {
+        json_decref(result);
+        return decoded_new(p, r, content);
+    }
     json_object_set_new(result, "content",
                         text ? json_from_bytes(buf_str(content), len) : content_base64(content));
     return result;
@@ -107,7 +142,7 @@ static json_t *content_new(const struct piece *p, const struct read_file *r,
 
 /* "notes.txt (10 bytes)", where a part of it goes on, and the link, which a later part's reader
  * has. */
-static void say_piece(const struct mcp_tool_call *c, const char *url, struct mcp_result *out)
+static void say_piece(const struct mcp_tool_call *c, const struct piece *p, struct mcp_result *out)
 {
     const json_t *piece = out->structured;
     const char *encoding = json_get_string(piece, "encoding");
@@ -118,6 +153,8 @@ static void say_piece(const struct mcp_tool_call *c, const char *url, struct mcp
     content_clean_name(json_get_string(piece, "name"), &line);
     buf_add_str(&line, " (");
     words_size(&line, (uint64_t)json_get_integer(piece, "size", 0));
+    if (p->charset)
+        buf_addf(&line, ", from %s", p->charset);
     buf_addf(&line, "%s)", encoding && strcmp(encoding, "base64") == 0 ? ", in base64" : "");
     if (from > 0 || next > 0)
         buf_addf(&line, ": bytes %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT, from,
@@ -125,8 +162,8 @@ static void say_piece(const struct mcp_tool_call *c, const char *url, struct mcp
     if (next > 0)
         buf_addf(&line, "; the next with offset %" JSON_INTEGER_FORMAT, next);
     mcp_result_say(out, "%s", buf_str(&line));
-    if (c->in_text && url && from == 0)
-        mcp_result_say(out, "link: %s", url);
+    if (c->in_text && p->url && from == 0)
+        mcp_result_say(out, "link: %s", p->url);
 }
 
 /* Adds the whole file as an image block; false when it is not an image or may not be shown. */
@@ -146,8 +183,24 @@ static bool show_image(const struct mcp_tool_call *c, const struct piece *p,
         return false;
     out->structured = result_new(p, r->filename, "image", content.len);
     mcp_result_add(out, image);
-    say_piece(c, p->url, out);
+    say_piece(c, p, out);
     return true;
+}
+
+/* A model can do nothing with bytes: it gets the link. */
+static void say_no_text(const struct piece *p, const struct read_file *r, struct mcp_result *out)
+{
+    AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
+
+    out->structured = result_new(p, r->filename, "base64", 0);
+    content_clean_name(r->filename, &line);
+    buf_add_str(&line, ": not text: ");
+    words_size(&line, p->size);
+    if (strncmp(p->mime, "text/", 5) != 0)
+        buf_addf(&line, " of %s", p->mime);
+    if (p->url)
+        buf_addf(&line, ": %s", p->url);
+    mcp_result_say(out, "%s", buf_str(&line));
 }
 
 /* In base64 it is a third longer. */
@@ -192,23 +245,29 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
     if (fd < 0 || piece_set_range(c, r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;
     p.mime = media_type(r->filename, buf_str(&head), head.len);
+    if (c->in_text) /* programs get the bytes */
+        p.charset = charset_of_text(buf_str(&head), head.len);
     if (show_image(c, &p, r, out))
         return 0;
     if (piece_read(&p, p.offset, p.length, &content, e) < 0)
         return -1;
-    out->structured = content_new(&p, r, &content);
+    if (c->in_text && !r->encoding && !p.charset &&
+        !(is_text(&head, utf8_whole_len(head.data, head.len)) && !has_nul(&content))) {
+        say_no_text(&p, r, out);
+        return 0;
+    }
+    out->structured = content_new(&p, r, c->in_text, &content);
     const json_t *text = json_object_get(out->structured, "content");
     mcp_result_show(out, json_string_value(text), json_string_length(text));
-    say_piece(c, url, out);
+    say_piece(c, &p, out);
     return 0;
 }
 
 const struct mcp_tool tool_read_file = {
     .name = "read_file",
     .title = "Read a file",
-    .description = "Reads a file of the conversation's /data in the sandbox (not the user's own "
-                   "files): text as text, a picture as an image, other files as base64. A long "
-                   "one comes in pieces: nextOffset is the offset of the next.",
+    .description = "Reads a file of /data: text, whatever its encoding, as text, a picture as an "
+                   "image. A long one comes in pieces.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_read_file,
     ARGS_TABLE(read_file_arguments, struct read_file),

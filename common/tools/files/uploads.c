@@ -18,6 +18,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define LARGER "over HTTP create_upload makes a link for larger files"
+
 /* The arguments of the tools; each has some of them. */
 struct upload {
     const char *conversation, *filename, *url;
@@ -75,8 +77,8 @@ static const struct arg_row upload_file_arguments[] = {
     CONVERSATION_ROW(struct upload),
     FILENAME_ROW(struct upload, "Name below /data; folders are made."),
     ARG_ROW(struct upload, content, "content", ARG_BASE64, .required = true,
-            .max_setting = ARG_SETTING(file_max),
-            .help = "Its content in base64, padded, without line breaks."),
+            .max_setting = ARG_SETTING(file_max), .also = "base64 data", .larger = LARGER,
+            .help = "Its content in base64."),
     {0},
 };
 
@@ -84,11 +86,9 @@ static char *upload_file_describe(void *app)
 {
     const struct tools_app *a = app;
 
-    return mem_printf(
-        "Puts a file of up to %" PRIu64 " bytes into the conversation's /data in the sandbox, and "
-        "replaces one of that name. For binary files; write_file is for text. Returns its download "
-        "link.",
-        a->limits.file_max);
+    return mem_printf("Puts a binary file of up to %" PRIu64
+                      " MB into /data, and replaces one of that name.",
+                      a->limits.file_max >> 20);
 }
 
 static int upload_file(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -133,11 +133,11 @@ static const struct arg_row write_file_arguments[] = {
     CONVERSATION_ROW(struct upload),
     FILENAME_ROW(struct upload, "Name below /data; folders are made."),
     ARG_ROW(struct upload, content, "text", ARG_TEXT, .max_setting = ARG_SETTING(file_max),
+            .json_too = true, .larger = LARGER, .also = "content contents data body",
             .help = "Its content."),
     ARG_ROW(struct upload, base64, "base64", ARG_BASE64, .max_setting = ARG_SETTING(file_max),
-            .listed = args_unlisted,
-            .help = "Instead of text: its content in base64, padded, without line breaks."),
-    ARG_ROW(struct upload, overwrite, "overwrite", ARG_BOOL,
+            .listed = args_unlisted, .help = "Instead of text: its content in base64."),
+    ARG_ROW(struct upload, overwrite, "overwrite", ARG_BOOL, .also = "replace",
             .help = "Replace a file of that name; else that is an error."),
     {0},
 };
@@ -149,6 +149,8 @@ static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp
     const struct tools_app *app = c->app;
     AUTO_BUF struct buf decoded = BUF_INIT(0);
 
+    if (w->base64.len == 0 && w->content.data)
+        w->base64.data = NULL; /* from a model that fills in everything */
     if (!w->content.data == !w->base64.data)
         return err_set(e, ERR_INVALID, "give the content either as 'text' or as 'base64'");
     if (w->base64.data) {
@@ -174,9 +176,7 @@ const struct mcp_tool tool_write_file = {
     /* It replaces a file of that name only when overwrite is true. */
     .hints = {.destructive = true},
     .output_schema = schema_write_file,
-    .description = "Writes a text file into the conversation's /data in the sandbox (not the "
-                   "user's own files), where programs of run_code find it. Returns its download "
-                   "link.",
+    .description = "Writes a text file into /data, where programs find it.",
     ARGS_TABLE(write_file_arguments, struct upload),
     .run = write_file,
 };
@@ -185,14 +185,10 @@ const struct mcp_tool tool_write_file = {
 
 static const struct arg_row create_upload_arguments[] = {
     CONVERSATION_ROW(struct upload),
-    FILENAME_ROW(
-        struct upload,
-        "Name below /data; may contain folders, which are made. An existing file is replaced."),
-    ARG_ROW(
-        struct upload, size, "size", ARG_INTEGER, .max_setting = ARG_SETTING(upload_max),
-        .help =
-            "The file's size in bytes, when it is known: a body of another size is then refused "
-            "before it is sent."),
+    FILENAME_ROW(struct upload,
+                 "Name below /data; folders are made, a file of that name is replaced."),
+    ARG_ROW(struct upload, size, "size", ARG_INTEGER, .max_setting = ARG_SETTING(upload_max),
+            .help = "Its bytes, if known: another size is refused before it is sent."),
     {0},
 };
 
@@ -200,13 +196,10 @@ static char *create_upload_describe(void *app)
 {
     const struct tools_app *a = app;
 
-    return mem_printf(
-        "Makes a link to upload one file of up to %" PRIu64 " bytes into the conversation's "
-        "sandbox, for files that are too large for upload_file. Send the bytes with an HTTP PUT "
-        "within %" PRIu64 " seconds, e.g.: curl -T FILE 'URL'. The link works once, needs no "
-        "token, and must be kept secret until then. The answer to the PUT is JSON with the "
-        "file's name, size and download link.",
-        a->limits.upload_max, a->limits.upload_ttl_ms / 1000);
+    return mem_printf("Makes a link by which the user, or you, put one file of up to %" PRIu64
+                      " MB into /data: curl -T FILE 'URL', within %" PRIu64 " s, once, without a "
+                      "token. For the user's own and for large files.",
+                      a->limits.upload_max >> 20, a->limits.upload_ttl_ms / 1000);
 }
 
 static int create_upload(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
@@ -236,9 +229,11 @@ const struct mcp_tool tool_create_upload = {
 static const struct arg_row import_url_arguments[] = {
     CONVERSATION_ROW(struct upload),
     ARG_ROW(struct upload, url, "url", ARG_STRING, .required = true, .max = FETCH_URL_MAX,
+            .also = "uri link",
             .help = "An https:// URL on a public server, without user name or password."),
     ARG_ROW(
         struct upload, filename, "filename", ARG_NAME, .max = FILES_NAME_MAX,
+        .also = "path file filepath name",
         .help =
             "Name below /data; may contain folders, which are made. An existing file is replaced. "
             "When absent: the last part of the URL's path."),

@@ -56,7 +56,7 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
     call.arguments = arguments;
     call.can_task = false;
     call.to_its_end = true; /* their clients know no run that goes on */
-    args_call(&call, inner);
+    args_call_exactly(&call, inner);
     if (!mcp_need_is_empty(&inner->need)) {
         out->need = inner->need;
         inner->need = (struct mcp_need){.requests = NULL};
@@ -99,22 +99,6 @@ char *adapt_name(const char *path, const char *const *roots, struct err *e)
         return buf_take(&name);
     err_set(e, ERR_INVALID, "%s is not below the sandbox's directory", path);
     return NULL;
-}
-
-json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name)
-{
-    struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
-    const char *slash = strrchr(name, '/');
-    AUTO_FREE char *folder = mem_strndup(name, slash ? (size_t)(slash - name) : 0);
-    AUTO_BUF struct buf pattern = BUF_INIT(2 * FILES_NAME_MAX);
-    struct err e = ERR_INIT;
-
-    for (const char *at = slash ? slash + 1 : name; *at; at++) /* matches this name only */
-        buf_addf(&pattern, "%s%c", strchr("*?[\\", *at) ? "\\" : "", *at);
-    const struct broker_listing listing = {
-        .conversation = conversation, .folder = folder, .glob = buf_str(&pattern), .max = 1};
-    json_auto_t *page = broker_list_folder(&client, &listing, &e);
-    return json_incref(json_array_get(json_object_get(page, "files"), 0));
 }
 
 int adapt_list_folder(const struct mcp_tool_call *c, const char *conversation, const char *folder,

@@ -33,9 +33,6 @@ int adapt_call(const struct mcp_tool_call *c, const struct mcp_tool *tool, json_
  */
 char *adapt_name(const char *path, const char *const *roots, struct err *e);
 
-/* A file's row of broker_list_folder: its size and url. New reference; NULL: not found. */
-json_t *adapt_find_file(const struct mcp_tool_call *c, const char *conversation, const char *name);
-
 /* Calls add with the rows of each page of a folder ("": /data); stops after 20,000 files. */
 int adapt_list_folder(const struct mcp_tool_call *c, const char *conversation, const char *folder,
                       void (*add)(const json_t *files, json_t *list), json_t *list, struct err *e);

@@ -320,7 +320,7 @@ static const struct mcp_tool interpreter_telnet_tools[] = {
     {.name = "list_connections",
      .hints = {.read_only = true},
      .description = "Lists telnet connections: there are none, since " REFUSAL ".",
-     .input_schema = "{\"type\":\"object\"}",
+     .input_schema = "{\"type\":\"object\",\"properties\":{\"session_id\":{\"type\":\"string\"}}}",
      .call = telnet_tool},
 };
 

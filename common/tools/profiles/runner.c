@@ -44,6 +44,11 @@ static const struct arg_row upload_arguments[] = {
     {0},
 };
 
+static const struct arg_row list_arguments[] = {
+    {.name = "language", .type = ARG_IDENTIFIER, .max = LANGUAGE_MAX, .help = "Only this one."},
+    {0},
+};
+
 static const struct arg_row run_arguments[] = {
     NAMED_CONVERSATION_ROW,
     ARG_ROW(struct arguments, language, "language", ARG_IDENTIFIER, .required = true,
@@ -200,7 +205,8 @@ static void list_runners(const struct mcp_tool_call *c, struct mcp_result *out)
     struct err e = ERR_INIT;
     json_t *object;
 
-    if (adapt_call(c, &tool_list_runners, json_object(), &inner, out, &object, &e) == 0)
+    if (adapt_call(c, &tool_list_runners, adapt_known(list_arguments, c->arguments), &inner, out,
+                   &object, &e) == 0)
         adapt_tell_text(out, json_incref(object), true);
     else
         adapt_tell_text(out, json_pack("{s:[], s:s}", "languages", "error", e.text), true);
@@ -242,7 +248,7 @@ static const struct mcp_tool tools[] = {
      .aliases = (const char *const[]){"sandbox.list_runners", NULL},
      .hints = {.read_only = true, .idempotent = true},
      .description = "Lists the languages that run_code can run.",
-     .arguments = args_none,
+     .arguments = list_arguments,
      .call = list_runners},
 };
 

@@ -127,7 +127,7 @@ static void session_read(const struct mcp_tool_call *c, struct mcp_result *out)
     } else if (content_read(app, c->tenant, s.id, name, &content, &type, &e) == 0) {
         tell_content(&s, name, type, &content);
     } else if (e.kind == ERR_LIMIT) { /* its size and its link instead */
-        json_auto_t *row = adapt_find_file(c, s.id, name);
+        json_auto_t *row = content_find_row(c, s.id, name);
         session_tell(out, json_pack("{s:s, s:s, s:O?, s:O?}", "error", "artifact_too_large",
                                     "message", e.text, "size_bytes", json_object_get(row, "size"),
                                     "download_url", json_object_get(row, "url")));

@@ -38,17 +38,16 @@ static json_t *install_languages(const struct tools_app *app, const char *wanted
 static const struct arg_row install_package_arguments[] = {
     CONVERSATION_ROW(struct install),
     ARG_ROW(struct install, language, "language", ARG_IDENTIFIER, .required = true,
-            .max = RUN_LANGUAGE_MAX,
-            .help = "Whose packages: python's are PyPI's, typescript's are npm's.",
-            .choices = install_languages),
+            .max = RUN_LANGUAGE_MAX, .also = "lang", .choices = install_languages),
     ARG_ROW(struct install, packages, "packages", ARG_LIST, .required = true,
             .max = (uint64_t)INDEX_PACKAGES_MAX * INDEX_PACKAGE_MAX,
-            .max_items = INDEX_PACKAGES_MAX,
-            .help = "As for pip or npm: \"polars\", \"httpx[http2]>=0.27\", \"@types/node@^22\"."),
+            .max_items = INDEX_PACKAGES_MAX, .split = true,
+            .also = "package packagename name libraries modules dependencies",
+            .help = "\"polars\", \"httpx[http2]>=0.27\", \"@types/node@^22\"."),
     ARG_ROW(struct install, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms),
             .initial_setting = ARG_SETTING(timeout_max_ms), .listed = args_unlisted,
-            .help = "Until the installation is stopped."),
+            .also = "timeout", .help = "Until the installation is stopped."),
     RUN_WAIT_ROW(struct install),
     {0},
 };
@@ -146,9 +145,8 @@ const struct mcp_tool tool_install_package = {
     .name = "install_package",
     .title = "Install packages",
     .description =
-        "Installs packages for later run_code calls of the same conversationId; pip and npm in a "
-        "program cannot. Returns what was installed, or why nothing was; what would break the "
-        "image's libraries is not. Python packages come as wheels only; no install script runs.",
+        "Installs packages of PyPI or npm for later calls of the conversationId. Returns what was "
+        "installed, or why nothing was. Wheels only; no install script runs.",
     .hints = {.idempotent = true, .open_world = true},
     .output_schema = schema_run,
     ARGS_TABLE(install_package_arguments, struct install),

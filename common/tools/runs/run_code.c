@@ -34,48 +34,74 @@ struct run_code {
 
 static const struct arg_row run_code_arguments[] = {
     ARG_ROW(struct run_code, language, "language", ARG_IDENTIFIER, .required = true,
-            .max = LANGUAGE_MAX, .choices = runners_languages),
+            .max = LANGUAGE_MAX, .choices = runners_languages, .also = "lang"),
     ARG_ROW(struct run_code, code, "code", ARG_TEXT, .required = true,
-            .max_setting = ARG_SETTING(code_max), .help = "The whole program."),
+            .max_setting = ARG_SETTING(code_max), .is_code = true,
+            .also = "script source program sourcecode command cmd", .help = "The whole program."),
     CONVERSATION_ROW(struct run_code),
     ARG_ROW(struct run_code, session, "session", ARG_BOOL, .listed = tools_have_psandboxes,
             .help = "Keep variables for the next call with session (not bash)."),
     ARG_ROW(struct run_code, network, "network", ARG_BOOL, .listed = tools_have_network,
-            .of_network = true, .help = "Internet access."),
+            .of_network = true, .also = "internet", .help = "Internet access."),
     ARG_ROW(struct run_code, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
-            .help = "Until it is stopped."),
+            .also = "timeout", .help = "Until it is stopped."),
     ARG_ROW(struct run_code, background, "background", ARG_BOOL, .listed = tools_have_background,
             .help = "Answer at once, with a runId for get_run."),
     ARG_ROW(struct run_code, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
-            .listed = tools_have_input),
+            .listed = tools_have_input, .also = "input"),
     RUN_WAIT_ROW(struct run_code),
     ARG_ROW(
         struct run_code, environment, "environment", ARG_MAP, .max_setting = ARG_SETTING(env_max),
-        .max_items = ENV_MAX, .listed = args_unlisted,
+        .max_items = ENV_MAX, .listed = args_unlisted, .also = "env environmentvariables",
         .help =
             "Environment variables for the program. Those that change how the interpreter starts "
             "(PATH, LD_*, PYTHON*, …) are refused."),
     ARG_ROW(struct run_code, args, "args", ARG_LIST, .max = ARGS_MAX_BYTES, .max_items = ARGS_MAX,
-            .listed = args_unlisted, .help = "Command line arguments of the program."),
+            .listed = args_unlisted, .also = "argv arguments",
+            .help = "Command line arguments of the program."),
     DETAIL_ROW(struct run_code),
     {0},
 };
+
+static void describe_limits(const struct broker_limits *l, struct buf *out)
+{
+    buf_addf(out, "\n- Limits: %g s", (double)l->timeout_ms / 1000.0);
+    if (l->run.memory > 0) {
+        buf_add_str(out, ", ");
+        words_binary_size(out, l->run.memory);
+        buf_addf(out, " memory, %g CPU, ", (double)l->run.cpu_milli / 1000.0);
+        words_binary_size(out, l->run.tmp);
+        buf_add_str(out, " in /tmp");
+    }
+    buf_add_char(out, '.');
+    if (l->wait_ms > 0 && l->wait_ms < l->timeout_max_ms)
+        buf_addf(out, " What takes more than %g s goes on when the answer comes: get_run.",
+                 (double)l->wait_ms / 1000.0);
+}
+
+static void describe_network(const struct broker_limits *l, struct buf *out)
+{
+    if (l->network == NETWORK_NONE)
+        buf_add_str(out, "\n- No network.");
+    else
+        buf_addf(out, "\n- No network unless network is true%s.",
+                 l->network_ask ? " and the user agrees" : "");
+}
 
 static char *run_code_describe(void *app)
 {
     const struct tools_app *a = app;
     AUTO_BUF struct buf out = BUF_INIT(256 * 1024);
 
-    buf_add_str(&out, "Runs a program in an isolated Linux container. Returns its output, exit "
-                      "code, new files as "
-                      "links, pictures and open matplotlib figures.\n"
-                      "- Print what you want to see: a last line's value is not shown.\n"
-                      "- Files in the working directory /data stay with the conversationId.");
-    buf_addf(&out, "\n- Longer than %g s: it goes on, get_run has the rest.",
-             (double)a->limits.wait_ms / 1000.0);
-    if (a->limits.network_ask)
-        buf_add_str(&out, "\n- network: only if the user agrees.");
+    buf_add_str(&out, "Runs a program in an isolated Linux container. Returns output, exit code, "
+                      "new files as links, pictures, open matplotlib figures.\n"
+                      "- Files in the working directory /data stay with the conversationId; all "
+                      "else is wiped after the call.");
+    if (tools_have_psandboxes(app))
+        buf_add_str(&out, " Variables and processes live on with session only.");
+    describe_limits(&a->limits, &out);
+    describe_network(&a->limits, &out);
     runners_describe(
         a, a->packages ? "\nLibraries (others: install_package):" : "\nLibraries:", true, &out);
     return buf_take(&out);

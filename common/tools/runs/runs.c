@@ -8,12 +8,14 @@
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
 
+#include <string.h>
+
 /* Longer ids are unknown ones. */
 #define RUN_ID_MAX 1024
 
 /* The arguments of all of them; each has some. */
 struct run_arguments {
-    const char *run_id, *conversation;
+    const char *run_id, *conversation, *language;
     struct arg_integer since_byte, wait_ms;
     const char *detail;
 };
@@ -29,7 +31,7 @@ static const struct arg_row get_run_arguments[] = {
     ARG_ROW(struct run_arguments, since_byte, "sinceByte", ARG_INTEGER, .max = (uint64_t)1 << 53,
             .help = "Only what was printed from this byte on: nextByte of the answer before."),
     ARG_ROW(struct run_arguments, wait_ms, "waitMs", ARG_INTEGER,
-            .max_setting = ARG_SETTING(wait_max_ms),
+            .max_setting = ARG_SETTING(wait_max_ms), .at_most = true,
             .help = "How long to wait for it. 0: answer at once."),
     DETAIL_ROW(struct run_arguments),
     {0},
@@ -154,19 +156,39 @@ const struct mcp_tool tool_list_runs = {
 
 /* ---- list_runners ---- */
 
+static const struct arg_row list_runners_arguments[] = {
+    ARG_ROW(struct run_arguments, language, "language", ARG_IDENTIFIER, .max = LANGUAGE_MAX,
+            .also = "lang", .choices = runners_languages, .help = "Only this one."),
+    {0},
+};
+
+static json_t *only_language(const json_t *rows, const char *language)
+{
+    json_t *some = json_array();
+    json_t *row;
+
+    for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
+        const char *its = json_get_string(row, "language");
+        if (!language || (its && strcmp(its, language) == 0))
+            json_array_append(some, row);
+    }
+    return some;
+}
+
 /* Always asks the broker: callers want the current list. */
 static int list_runners(const struct mcp_tool_call *c, void *arguments, struct mcp_result *out,
                         struct err *e)
 {
     static const char *const members[] = {"language", "image", "version", "libraries", NULL};
+    const struct run_arguments *l = arguments;
     const json_t *runners = runners_get(c->app, 0, e);
     AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
 
-    (void)arguments;
     if (!runners)
         return -1;
-    out->structured = json_pack("{s:o}", "languages", rows_with(runners, members));
-    runners_describe(c->app, "Languages and the libraries that can be imported:", false, &text);
+    json_auto_t *shown = only_language(runners, l->language);
+    out->structured = json_pack("{s:o}", "languages", rows_with(shown, members));
+    runners_describe_list(shown, "Languages and the libraries that can be imported:", false, &text);
     mcp_result_say(out, "%s", buf_str(&text));
     return 0;
 }
@@ -175,10 +197,9 @@ const struct mcp_tool tool_list_runners = {
     .name = "list_runners",
     .aliases = (const char *const[]){"sandbox.list_runners", NULL},
     .title = "List languages",
-    .description = "Lists the languages of run_code with the versions of their interpreters and "
-                   "of all libraries that can be imported.",
+    .description = "Lists all languages and libraries of run_code with versions.",
     .hints = {.read_only = true, .idempotent = true},
     .output_schema = schema_list_runners,
-    .arguments = args_none,
+    ARGS_TABLE(list_runners_arguments, struct run_arguments),
     .run = list_runners,
 };

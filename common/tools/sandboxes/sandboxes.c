@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#define STATUS_SAID     20
 #define SANDBOX_ID_HELP "The sandbox's sandboxId, as create_sandbox told it."
 
 /* ---- create_sandbox ---- */
@@ -40,7 +41,7 @@ static const struct arg_row create_sandbox_arguments[] = {
             .of_network = true, .help = "Give everything in it access to the network."),
     ARG_ROW(struct create_sandbox, idle_ms, "idleTimeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(persistent.idle_ms),
-            .initial_setting = ARG_SETTING(persistent.idle_ms),
+            .initial_setting = ARG_SETTING(persistent.idle_ms), .also = "idletimeout",
             .help = "Without a call for so long, it is closed."),
     {0},
 };
@@ -123,27 +124,29 @@ struct exec {
 static const struct arg_row exec_arguments[] = {
     ARG_ROW(struct exec, psandbox_id, "sandboxId", ARG_STRING, .required = true,
             .max = PSANDBOX_ID_MAX, .help = SANDBOX_ID_HELP),
-    ARG_ROW(struct exec, command, "command", ARG_STRING, .max = COMMANDS_BYTES,
-            .help = "One command, for bash -c."),
+    ARG_ROW(struct exec, command, "command", ARG_STRING, .max = COMMANDS_BYTES, .is_shell = true,
+            .also = "cmd code script", .help = "One command, for bash -c."),
     ARG_ROW(
         struct exec, commands, "commands", ARG_LIST, .max = COMMANDS_BYTES,
-        .max_items = PSANDBOX_COMMANDS_MAX,
+        .max_items = PSANDBOX_COMMANDS_MAX, .is_shell = true, .also = "cmds",
         .help =
             "Several, one after the other; the first that fails is the last. Each has a shell of "
             "its own."),
     ARG_ROW(
         struct exec, cwd, "cwd", ARG_STRING, .max = CWD_MAX,
+        .also = "workdir workingdirectory dir directory",
         .help = "The directory to run in: an absolute path, or one below /data. Default /data."),
     ARG_ROW(struct exec, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
-            .help = "What all commands of this call may take together."),
+            .also = "timeout", .help = "What all commands of this call may take together."),
     ARG_ROW(struct exec, background, "background", ARG_BOOL, .listed = tools_have_background,
             .help = "Answer at once, with a runId for get_run."),
     RUN_WAIT_ROW(struct exec),
     ARG_ROW(struct exec, environment, "environment", ARG_MAP, .max_setting = ARG_SETTING(env_max),
-            .max_items = ENV_MAX, .help = "Environment variables for the commands."),
+            .max_items = ENV_MAX, .also = "env environmentvariables",
+            .help = "Environment variables for the commands."),
     ARG_ROW(struct exec, input, "stdin", ARG_TEXT, .max_setting = ARG_SETTING(stdin_max),
-            .help = "What the first command reads from its standard input."),
+            .also = "input", .help = "What the first command reads from its standard input."),
     DETAIL_ROW(struct exec),
     {0},
 };
@@ -233,6 +236,25 @@ static const struct arg_row get_sandbox_status_arguments[] = {
     {0},
 };
 
+/* A line for each: what a next call needs. */
+static void status_tell(const json_t *sandboxes, struct mcp_result *out)
+{
+    const size_t n = json_array_size(sandboxes);
+    const json_t *row;
+
+    if (n == 0)
+        mcp_result_say(out, "no sandboxes");
+    for (size_t i = 0; i < STATUS_SAID && (row = json_array_get(sandboxes, i)); i++) {
+        const char *language = json_get_string(row, "language");
+        mcp_result_say(out, "%s: %s, %s%s, %s", json_get_string(row, "sandboxId"),
+                       json_get_string(row, "status"), language ? language : "image",
+                       json_get_bool(row, "session", 0) ? " session" : "",
+                       json_get_string(row, "conversationId"));
+    }
+    if (n > STATUS_SAID)
+        mcp_result_say(out, "%zu more: name a conversationId", n - STATUS_SAID);
+}
+
 static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
                               struct mcp_result *out, struct err *e)
 {
@@ -241,6 +263,8 @@ static int get_sandbox_status(const struct mcp_tool_call *c, void *arguments,
 
     out->structured = broker_psandbox_status(&client, x->psandbox_id, x->conversation, e);
     report_node(out);
+    if (c->in_text && !x->psandbox_id)
+        status_tell(json_object_get(out->structured, "sandboxes"), out);
     return out->structured ? 0 : -1;
 }
 

@@ -80,7 +80,7 @@ static void what_makes_no_sense_is_refused(void **state)
     (void)state;
     assert_refused("upload_archive", "{\"conversationId\":\"c\"}", "either");
     assert_refused("upload_archive",
-                   "{\"conversationId\":\"c\",\"content\":\"\",\"filename\":\"a\"}", "either");
+                   "{\"conversationId\":\"c\",\"content\":\"QQ==\",\"filename\":\"a\"}", "either");
     assert_refused("upload_archive", "{\"conversationId\":\"c\",\"filename\":\"../a\"}",
                    "filename");
     assert_refused("upload_archive",

@@ -145,7 +145,7 @@ static void bad_ranges_and_names_are_refused(void **state)
     fake_broker_add_file("t", "12345", 5);
     assert_refused("read_file", READ("t", ",\"offset\":6"), "it has 5 bytes");
     assert_refused("read_file", READ("t", ",\"length\":0"), "'length' must be from 1");
-    assert_refused("read_file", READ("t", ",\"length\":1048577"), "'length'");
+    assert_refused("read_file", READ("t", ",\"length\":0"), "'length'");
     assert_refused("read_file", READ("t", ",\"offset\":-1"), "'offset'");
     assert_refused("read_file", READ("t", ",\"offset\":1e300"), "'offset'");
     assert_refused("read_file", READ("t", ",\"encoding\":\"latin1\""), "text, base64");
@@ -156,6 +156,42 @@ static void bad_ranges_and_names_are_refused(void **state)
 /* ---- write_file ---- */
 
 #define WRITE(more) "{\"conversationId\":\"c\",\"filename\":\"a\\nb\"" more "}"
+
+/* At a place for models. */
+static void reads(const char *arguments, const char *says)
+{
+    json_auto_t *result = tools_world_call(&world, "read_file", arguments);
+
+    if (!strstr(tools_world_text(result, 0), says))
+        fail_msg("%s: '%s' does not say '%s'", arguments, tools_world_text(result, 0), says);
+}
+
+static void a_model_gets_text_whatever_its_encoding(void **state)
+{
+    (void)state;
+    world.server.in_text = true;
+    world.app.limits.answer_max = 1000;
+    fake_broker_add_file("l.csv",
+                         "Gr\xf6\xdf"
+                         "e;Stra\xdf"
+                         "e\n",
+                         13);
+    fake_broker_add_file("u.txt", "h\0i\0\xe4\0", 6);
+    fake_broker_add_file("j.txt", "\x93\xfa\x96\x7b\x8c\xea", 6);
+    fake_broker_add_file("t", "gr\xc3\xbc\xc3\x9f", 6);
+    fake_broker_add_file("b.bin", "\x01\0\xff\xfe", 4);
+    reads(READ("l.csv", ""), "Gr\xc3\xb6\xc3\x9f"
+                             "e;Stra\xc3\x9f"
+                             "e\n");
+    reads(READ("l.csv", ""), "(13 bytes, from Windows-1252)");
+    reads(READ("u.txt", ""), "hi\xc3\xa4\n");
+    reads(READ("u.txt", ",\"offset\":2,\"length\":3"), "i\n\nu.txt (6 bytes, from UTF-16LE): "
+                                                       "bytes 2 to 4; the next with offset 4");
+    reads(READ("j.txt", ""), "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e");
+    reads(READ("t", ",\"offset\":3"), "\xef\xbf\xbd\xc3\x9f");
+    reads(READ("b.bin", ",\"encoding\":\"base64\""), "AQD//g==");
+    reads(READ("b.bin", ""), "b.bin: not text: 4 bytes of application/octet-stream");
+}
 
 static void a_file_is_written_from_text_or_base64(void **state)
 {
@@ -184,7 +220,7 @@ static void content_is_one_of_two_and_bounded(void **state)
     memset(longest, 'x', 1001);
     AUTO_FREE char *over = mem_printf(WRITE(",\"text\":\"%s\""), longest);
     assert_refused("write_file", WRITE(""), "either");
-    assert_refused("write_file", WRITE(",\"text\":\"\",\"base64\":\"\""), "either");
+    assert_refused("write_file", WRITE(",\"text\":\"\",\"base64\":\"QQ==\""), "either");
     assert_refused("write_file", WRITE(",\"base64\":\"a\""), "not base64");
     assert_refused("write_file", over, "'text' is longer than 1000 bytes");
     err_set(&fake_broker.trouble, ERR_EXISTS, "there is something");
@@ -282,6 +318,7 @@ static const struct CMUnitTest tests[] = {
     CASE(pieces_make_the_whole),
     CASE(a_picture_comes_as_an_image),
     CASE(bad_ranges_and_names_are_refused),
+    CASE(a_model_gets_text_whatever_its_encoding),
     CASE(a_file_is_written_from_text_or_base64),
     CASE(content_is_one_of_two_and_bounded),
     CASE(a_page_is_asked_for_as_the_call_says),

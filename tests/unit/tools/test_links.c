@@ -56,7 +56,7 @@ static void an_upload_link_is_passed_on(void **state)
     assert_asked("{\"conversationId\":\"c\",\"name\":\"f\",\"op\":\"create_upload\",\"size\":7,"
                  "\"tenant\":\"me\"}");
     assert_int_equal(told, 0);
-    assert_non_null(strstr(json_get_string(row, "description"), "within 60 seconds"));
+    assert_non_null(strstr(json_get_string(row, "description"), "within 60 s"));
 }
 
 static void the_limits_of_uploads_are_told(void **state)

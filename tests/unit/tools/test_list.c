@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/rpc/json.h"
+#include "common/tools/args.h"
 #include "common/tools/tools_app.h"
 #include "tests/fakes/schema.h"
 #include "tests/unit/tools/tools_fixture.h"
@@ -16,8 +17,9 @@ static const json_t *property(const json_t *row, const char *name)
                            name);
 }
 
-#define CORE_MAX  8000 /* bytes of the core tools' rows: less than 2,200 tokens (o200k) */
-#define RUN_MAX   1550 /* of run_code's: less than 400 tokens */
+#define CORE_MAX                                                                                   \
+    7700 /* bytes of the core tools' rows; with the instructions 2,000 tokens (bytes / 4) */
+#define RUN_MAX   2300 /* of run_code's */
 #define SHOWN_MAX 8    /* arguments of a core tool */
 
 /* clang-format off */
@@ -29,6 +31,7 @@ static const char *const core_names[] = {
     "read_file",
     "write_file",
     "upload_file",
+    "create_upload",
     "install_package",
     "list_runners",
 };
@@ -74,7 +77,7 @@ static void other_tools_are_in_their_sets_only(void **state)
         const char *name;
         int set;
     } cases[] = {{"move_file", TOOLSET_FILES},
-                 {"create_upload", TOOLSET_TRANSFER},
+                 {"download_archive", TOOLSET_TRANSFER},
                  {"exec", TOOLSET_SANDBOXES},
                  {"delete_conversation", TOOLSET_ADMIN}};
 
@@ -186,8 +189,8 @@ static void run_code_names_languages_and_libraries(void **state)
                                            JSON_COMPACT);
 
     (void)state;
-    assert_non_null(strstr(description, "\nLibraries:\n- bash\n- python: numpy, pandas"));
-    assert_non_null(strstr(description, "Longer than 50 s"));
+    assert_non_null(strstr(description, "\nLibraries:\n- bash (5.2, no sudo, no apt)\n"
+                                        "- python (3.11): numpy 1.24, pandas 1.5"));
     assert_string_equal(languages, "[\"bash\",\"python\"]");
 }
 
@@ -196,7 +199,43 @@ static void many_libraries_are_cut_short(void **state)
     (void)state;
     set_usual_runners();
     json_auto_t *row = tools_world_row(&world, "run_code");
-    assert_non_null(strstr(json_get_string(row, "description"), "patch, xxd, …\n"));
+    assert_non_null(strstr(json_get_string(row, "description"), "patch, xxd, tar, …\n"));
+}
+
+/* Each sentence is that of the settings. */
+static void run_code_states_what_holds(void **state)
+{
+    static const struct {
+        uint64_t wait_ms, memory;
+        enum network_tier network;
+        const char *said[3], *not_said;
+    } cases[] = {
+        {50000,
+         1 << 30,
+         NETWORK_PUBLIC,
+         {"300 s, 1 GB memory, 0.5 CPU, 64 MB in /tmp", "more than 50 s goes on",
+          "No network unless network is true."},
+         "agrees"},
+        {0, 0, NETWORK_NONE, {"Limits: 300 s.", "No network.", "/data"}, "goes on"},
+        {300000, 256 << 20, NETWORK_LAN, {"256 MB memory", "unless", "0.5 CPU"}, "goes on"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct broker_limits *l = &world.app.limits;
+        *l = (struct broker_limits){.timeout_ms = 300000,
+                                    .timeout_max_ms = 300000,
+                                    .wait_ms = cases[i].wait_ms,
+                                    .run.memory = cases[i].memory,
+                                    .run.cpu_milli = 500,
+                                    .run.tmp = 64 << 20,
+                                    .network = cases[i].network};
+        AUTO_FREE char *said = tool_run_code.describe(&world.app);
+        for (size_t k = 0; k < ARRAY_LEN(cases[i].said); k++)
+            if (!strstr(said, cases[i].said[k]))
+                fail_msg("'%s' is not in %s", cases[i].said[k], said);
+        assert_null(strstr(said, cases[i].not_said));
+    }
 }
 
 static void run_code_states_its_arguments_and_limits(void **state)
@@ -361,14 +400,39 @@ static void list_runners_says_when_the_broker_is_silent_and_recovers(void **stat
     assert_string_equal(tools_world_text(up, 0), "{\"languages\":[]}");
 }
 
-static void list_runners_takes_no_arguments(void **state)
+static void list_runners_tells_one_language(void **state)
 {
-    json_auto_t *result = tools_world_call(&world, "list_runners", "{\"language\":\"python\"}");
+    json_auto_t *result = tools_world_call(&world, "list_runners", "{\"language\":\"py\"}");
+    json_auto_t *other = tools_world_call(&world, "list_runners", "{\"language\":\"cobol\"}");
 
     (void)state;
-    assert_true(json_is_true(json_object_get(result, "isError")));
     assert_string_equal(tools_world_text(result, 0),
-                        "unknown argument 'language'; this tool has none");
+                        "Languages and the libraries that can be imported:\n"
+                        "- python (3.11.2): numpy 1.24.2, pandas 1.5.3");
+    assert_true(json_is_true(json_object_get(other, "isError")));
+}
+
+static void has_properties(const struct mcp_tool *tool)
+{
+    json_auto_t *schema = tool->input_schema ? json_loads(tool->input_schema, 0, NULL)
+                                             : args_tables.schema(tool->arguments, &world.app, 0);
+
+    if (json_object_size(json_object_get(schema, "properties")) == 0)
+        fail_msg("%s has no properties", tool->name);
+}
+
+/* OpenAI's API refuses a whole conversation for a schema without them. */
+static void every_schema_has_properties(void **state)
+{
+    size_t n;
+    const struct mcp_tool *const *tools = tools_all(&n);
+
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        has_properties(tools[i]);
+    for (int set = TOOLSET_ALL + 1; set < TOOLSETS; set++)
+        for (size_t i = 0; i < toolset_theirs(set)->n_tools; i++)
+            has_properties(toolset_theirs(set)->tools[i]);
 }
 
 /* Some clients' dialects know single types only, and drop a tool that has several. */
@@ -424,6 +488,7 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST(the_core_is_short),
     TOOLS_TEST(run_code_names_languages_and_libraries),
     TOOLS_TEST(many_libraries_are_cut_short),
+    TOOLS_TEST(run_code_states_what_holds),
     TOOLS_TEST(run_code_states_its_arguments_and_limits),
     TOOLS_TEST(arguments_follow_the_settings),
     TOOLS_TEST(no_network_is_told_to_those_who_get_none),
@@ -435,7 +500,8 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST(list_runners_tells_all),
     TOOLS_TEST(list_runners_asks_anew_each_time),
     TOOLS_TEST(list_runners_says_when_the_broker_is_silent_and_recovers),
-    TOOLS_TEST(list_runners_takes_no_arguments),
+    TOOLS_TEST(list_runners_tells_one_language),
+    TOOLS_TEST(every_schema_has_properties),
     TOOLS_TEST(no_schema_has_a_list_of_types),
 };
 UNIT_TESTS(tests)

@@ -147,6 +147,10 @@ static void what_has_an_id_is_on_the_node_that_it_names(void **state)
     expect_call(w, "exec", "{\"sandboxId\":\"n3-" SANDBOX_ID "\",\"command\":\"x\"}", "node n3");
     expect_call(w, "get_sandbox_status", "{\"sandboxId\":\"n3-" SANDBOX_ID "\"}", "node n3");
     expect_call(w, "get_sandbox_status", "{\"conversationId\":\"b\"}", "key b");
+    expect_call(w, "get_sandbox_status", "{\"conversation_id\":\"b\"}", "key b");
+    expect_call(w, "get_sandbox_status", "{\"conversation_id\":\"a\",\"conversationId\":\"b\"}",
+                "key b");
+    expect_call(w, "get_sandbox_status", "{\"conversationId\":\"\"}", "");
     expect_call(w, "get_sandbox_status", "{}", "");
     expect_method(w, "resources/read", "{\"uri\":\"sandbox://b/f.txt\"}", "key b");
     expect_method(w, "resources/read", "{\"uri\":\"sandbox://a/f.txt\"}", "");

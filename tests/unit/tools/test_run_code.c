@@ -430,9 +430,9 @@ static void mistakes_are_named_and_nothing_runs(void **state)
         {"{\"conversationId\":\"c\",\"language\":\"python\"}", "argument 'code' is required"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":1}",
          "argument 'code' must be a string, not a number"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":\"30\"}",
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":\"soon\"}",
          "argument 'timeoutMs' must be an integer from 1000 to 300000 milliseconds, not a string"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":30}",
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"timeoutMs\":300}",
          "argument 'timeoutMs' must be from 1000 to 300000 milliseconds"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\","
          "\"environment\":{\"LD_PRELOAD\":\"x\"}}",
@@ -441,16 +441,13 @@ static void mistakes_are_named_and_nothing_runs(void **state)
          "\"environment\":{\"A=B\":\"x\"}}",
          "environment variable 'A=B' is not a valid name: letters, digits and '_', not starting "
          "with a digit, at most 128 characters"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"cwd\":\"/\"}",
-         "unknown argument 'cwd'; there are: language, code, conversationId, session, network, "
-         "timeoutMs, background, stdin, waitMs, environment, args, detail"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":300001}",
-         "argument 'waitMs' must be from 0 to 300000"},
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"cod\":\"\"}",
+         "unknown argument 'cod'; did you mean 'code'?"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":-1}",
          "argument 'waitMs' must be from 0 to 300000"},
         {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":0.5}",
          "argument 'waitMs' must be an integer from 0 to 300000, not a fraction"},
-        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":\"1\"}",
+        {"{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"\",\"waitMs\":\"one\"}",
          "argument 'waitMs' must be an integer from 0 to 300000, not a string"},
     };
 

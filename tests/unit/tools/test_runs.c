@@ -298,9 +298,9 @@ static void mistakes_name_the_argument(void **state)
          "argument 'sinceByte' must be from 0 to 9007199254740992"},
         {"{\"runId\":\"a\",\"sinceByte\":1e300}",
          "argument 'sinceByte' must be from 0 to 9007199254740992"},
-        {"{\"runId\":\"a\",\"waitMs\":300001}", "argument 'waitMs' must be from 0 to 300000"},
-        {"{\"runId\":\"a\",\"wait\":1}",
-         "unknown argument 'wait'; there are: runId, sinceByte, waitMs, detail"},
+        {"{\"runId\":\"a\",\"waitMs\":-1}", "argument 'waitMs' must be from 0 to 300000"},
+        {"{\"runID_\":1}", "argument 'runId' must be a string, not a number"},
+        {"{\"runIdd\":\"a\"}", "unknown argument 'runIdd'; did you mean 'runId'?"},
     };
 
     (void)state;

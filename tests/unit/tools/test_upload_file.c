@@ -91,9 +91,7 @@ static void names_that_lead_elsewhere_are_refused(void **state)
         "\"..\"",
         "\"\"",
         "\"a\\u0000b\"",
-        "\"a//b\"",
         "\"a/\"",
-        "\"a/./b\"",
         "\"%2e%2e%2f\"",
         "1",
         "null",
@@ -139,11 +137,10 @@ static void strange_but_harmless_names_are_kept_as_they_are(void **state)
     }
 }
 
-static void what_is_not_strict_base64_is_refused(void **state)
+static void what_is_not_base64_is_refused(void **state)
 {
     static const char *const contents[] = {
-        "aGk",  "aG k=", "aGk=\\n", "aGk==",    "a",
-        "====", "aGl=",  "_-8=",    "aGk=aGk=", "\\u0000\\u0000\\u0000="};
+        "aGk==", "a", "====", "aGl=", "aGk=aGk=", "aG!k", "\\u0000\\u0000\\u0000="};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
@@ -173,7 +170,8 @@ static void the_size_limit_counts_decoded_bytes(void **state)
         assert_int_equal(json_is_false(json_object_get(result, "isError")), cases[i].fits);
         if (!cases[i].fits)
             assert_string_equal(tools_world_text(result, 0),
-                                "argument 'content' decodes to more than 1000 bytes");
+                                "argument 'content' decodes to more than 1000 bytes; over HTTP "
+                                "create_upload makes a link for larger files");
     }
 }
 
@@ -215,7 +213,7 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(names_that_lead_elsewhere_are_refused, tools_open_calm),
     TOOLS_TEST_AFTER(an_over_long_name_is_refused, tools_open_calm),
     TOOLS_TEST_AFTER(strange_but_harmless_names_are_kept_as_they_are, tools_open_calm),
-    TOOLS_TEST_AFTER(what_is_not_strict_base64_is_refused, tools_open_calm),
+    TOOLS_TEST_AFTER(what_is_not_base64_is_refused, tools_open_calm),
     TOOLS_TEST_AFTER(the_size_limit_counts_decoded_bytes, tools_open_calm),
     TOOLS_TEST_AFTER(trouble_is_told_without_our_paths, tools_open_calm),
 };

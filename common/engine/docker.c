@@ -45,7 +45,9 @@ static uint64_t docker_cpu_us(struct engine *engine)
 
 static void docker_finish(struct engine *engine)
 {
-    docker_container_remove((struct docker *)engine);
+    /* Nobody waits, and nobody tries again: on a machine with much to do a refusal lasts seconds.
+     */
+    docker_container_remove((struct docker *)engine, DOCKER_REMOVE_MS);
 }
 
 static int docker_watch(struct engine *engine, struct err *e)

@@ -122,7 +122,7 @@ static int run_over(struct docker *d, enum talk_end end, struct engine_event *ou
     } else {
         result = take_ending(d, &out->outcome, e);
     }
-    docker_container_remove(d);
+    docker_container_remove(d, DOCKER_PATIENCE_MS);
     return result;
 }
 

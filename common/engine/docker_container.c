@@ -13,15 +13,14 @@
 /* How long a wait for the end of a container may overlook a cancellation. */
 #define WAIT_SLICE_MS 500
 
-/* Podman refuses while it starts the container or takes note of its end: a moment, or seconds on a
- * machine with much to do. */
+/* Podman refuses while it starts the container or takes note of its end. */
 #define REMOVE_PAUSE_NS (100 * 1000 * 1000)
 
-int docker_remove(struct docker *d, const char *container, struct err *e)
+int docker_remove(struct docker *d, const char *container, int patience_ms, struct err *e)
 {
     AUTO_FREE char *path = mem_printf("/containers/%s?force=1&v=1", container);
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
-    struct deadline end = deadline_in_ms(DOCKER_REMOVE_MS);
+    struct deadline end = deadline_in_ms(patience_ms);
     int status;
 
     for (;;) {
@@ -65,13 +64,13 @@ void docker_container_clear(struct docker_container *container)
 
 /* Hanging up comes first: the engine hangs in the removal of a container whose output is not read.
  */
-void docker_container_remove(struct docker *d)
+void docker_container_remove(struct docker *d, int patience_ms)
 {
     struct docker_container *container = &d->container;
     struct err e = ERR_INIT;
 
     docker_container_clear(container);
-    if (container->name && docker_remove(d, container->name, &e) < 0)
+    if (container->name && docker_remove(d, container->name, patience_ms, &e) < 0)
         log_debug("removing a container: %s", e.text);
     else
         free(TAKE_PTR(container->name));
@@ -188,7 +187,7 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
     struct docker *docker = (struct docker *)engine;
     int result;
 
-    docker_container_remove(docker);
+    docker_container_remove(docker, DOCKER_PATIENCE_MS);
     docker->attend = attend;
     docker_attend_begin(docker_http_attend(docker->http), attend);
     result = step_done(docker, d, docker_http_ready(docker->http, e), e);
@@ -204,7 +203,7 @@ int docker_start(struct engine *engine, const struct engine_spec *spec,
         result = step_done(docker, d, container_start(docker, d, e), e);
     docker_attend_end(docker_http_attend(docker->http));
     if (result < 0)
-        docker_container_remove(docker);
+        docker_container_remove(docker, DOCKER_PATIENCE_MS);
     return result;
 }
 

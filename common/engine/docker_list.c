@@ -315,7 +315,7 @@ int docker_reap(struct engine *engine, const char *instance,
         if (!orphan(ctx, own.run_id, own.deadline))
             continue;
         /* One that cannot be removed must not keep the others alive. */
-        int gone = docker_remove(d, own.id, e);
+        int gone = docker_remove(d, own.id, DOCKER_PATIENCE_MS, e);
         failed += gone < 0;
         removed += gone > 0;
     }

@@ -14,6 +14,7 @@
 #define DOCKER_START_MS    30000 /* create, attach, start: an engine under load takes seconds */
 #define DOCKER_QUESTION_MS 10000
 #define DOCKER_REMOVE_MS   15000
+#define DOCKER_PATIENCE_MS 1000 /* with an engine that refuses a removal, while others wait */
 
 /*
  * docker_talk.c: the attach stream of a started container. Input goes in while output comes out;
@@ -134,7 +135,7 @@ int docker_container_call(struct docker *d, const char *method, const char *acti
                           struct buf *reply, struct err *e);
 /* Removes the container, running or not. When the engine does not do so, another call tries again.
  */
-void docker_container_remove(struct docker *d);
+void docker_container_remove(struct docker *d, int patience_ms);
 
 /* Hangs up and forgets all but the name. */
 void docker_container_clear(struct docker_container *container);
@@ -157,5 +158,6 @@ void docker_inspect_end(struct docker *d, struct docker_ending *out);
 int docker_lost(const struct docker_container *container, struct err *e);
 
 /* Kills and removes a container by name or id, with its anonymous volumes: 1 when this did it, 0
- * when it was gone or going already, -1. */
-int docker_remove(struct docker *d, const char *container, struct err *e);
+ * when it was gone or going already, -1. A refusal (5xx) is followed by another try for
+ * patience_ms. */
+int docker_remove(struct docker *d, const char *container, int patience_ms, struct err *e);

@@ -89,7 +89,7 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/typescript/libraries \
 	runners/workbench/typescript/session.mjs \
 	runners/workbench/typescript/warm.mjs \
-	runners/workbench/typescript/whole.mjs
+	runners/workbench/typescript/program.mjs
 nobase_dist_pkgdata_SCRIPTS += \
 	runners/workbench/add-extras \
 	runners/workbench/bash/prove \

@@ -286,7 +286,7 @@ def _():
     site, client = _site({"SANDBOX_WARM": "python=1,bash=1", "SANDBOX_REUSE": "conversation"})
     for language, code in (("bash", "uname -n; ls -A /tmp /dev/shm | grep -v script; touch /tmp/left /dev/shm/left; sleep 60 >/dev/null 2>&1 &"),
                            ("python", "import os; print(os.uname().nodename, os.listdir('/dev/shm'), len([p for p in os.listdir('/proc') if p.isdigit()]))\n"
-                                      "open('/dev/shm/left', 'w')\nos.fork() or os.execlp('sleep', 'sleep', '60')")):
+                                      "open('/dev/shm/left', 'w')\nchild = os.fork() or os.execlp('sleep', 'sleep', '60')")):
         first = client.run(code, language, language)
         sandbox = first["fileBaseUrl"].partition("/files/")[2].partition("/")[0]
         for served in (1, 2):

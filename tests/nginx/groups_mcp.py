@@ -236,7 +236,7 @@ def other_places(checks):
         checks.equal("without a tenant", values["SANDCGI_TENANT"], "")
         checks.equal("POST /healthz is refused", site.request("POST", "/healthz").status, 405)
         asked = len(site.responder.requests)
-        for path in ("/", "/.sandcgi/hub", "/.sandcgi/options", "/mcp/", "/mcpx", "/MCP", "/.well-known/oauth-protected-resource", "/files", "/healthz/x", "/index.html"):
+        for path in ("/", "/.sandcgi/hub", "/.sandcgi/options", "/mcpx", "/MCP", "/.well-known/oauth-protected-resource", "/files", "/healthz/x", "/index.html"):
             checks.equal(f"{path} is 404", site.request("GET", path, token=site.token).status, 404)
         checks.equal("no worker was asked", len(site.responder.requests), asked)
         with site.connect(tls=True) as conn:

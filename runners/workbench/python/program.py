@@ -24,6 +24,7 @@ SILENT = ("print", "open"), ("write", "writelines", "write_text", "write_bytes",
 # What forks, of which Python warns where there are threads.
 FORKS = (b"fork", b"multiprocessing", b"concurrent.futures", b"pty")
 FLUSH_S = 0.1
+STICKY = 0o1000
 
 
 class Said(list):
@@ -184,6 +185,46 @@ def get_ipython():
     return bring_in("_sandbox_magics").Shell()
 
 
+def is_program(name):
+    """Whether a file of /data is a program that runs (runners/common/script.c)."""
+    try:
+        return name[:7] in (".script", b".script") and os.lstat("/data/" + os.fsdecode(name)).st_mode & STICKY != 0
+    except OSError:
+        return False
+
+
+def hide_programs():
+    """The program is not among the files that it lists."""
+    real_listdir, real_scandir = os.listdir, os.scandir
+
+    def listdir(path=None):
+        return [name for name in real_listdir(path) if not is_program(name)]
+
+    class scandir:
+        def __init__(self, path=None):
+            self.entries = real_scandir(path)
+            self.close = self.entries.close
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            while is_program((entry := next(self.entries)).name):
+                pass
+            return entry
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.close()
+
+    for own in listdir, scandir:
+        own.__module__, own.__qualname__ = "os", own.__name__
+        setattr(os, own.__name__, own)
+        os.supports_fd.add(own)
+
+
 def prints_parts(source):
     """Whether it prints what is no whole line, and makes no process that would hear of the thread."""
     return (b"end=" in source or b"end =" in source or b".write(" in source) and not any(sign in source for sign in FORKS)
@@ -246,6 +287,7 @@ def prepare(path, add_packages):
 
 def ready(path, add_packages):
     """Whatever goes wrong here, Python does its own work."""
+    hide_programs()
     try:
         prepare(path, add_packages)
     except Exception:

@@ -9,7 +9,7 @@
 // cells read and write the very variables, and a cell that declares a name again has a new one. A second module, which
 // the cell imports and which imports the cell, calls that function before the cell runs: so the ways are there when it fails.
 //
-// A cell lies where its files are, under a hidden name while it runs: /data/.cell-1.ts. Its mode says that it is no user's, as
+// A cell lies where its files are, under a hidden name until it has been read: /data/.cell-1.ts. Its mode says that it is no user's, as
 // that of a run's program does (runners/common/script.c).
 
 import { Buffer } from "node:buffer";
@@ -80,7 +80,7 @@ async function load(code, names, name) {
   const cell = place(`${name}.ts`, `${code}\n${ways}import${JSON.stringify(way)};`);
   writeFileSync(
     way,
-    `import*as cell from${JSON.stringify(cell)};globalThis[Symbol.for("session.keep")](cell.$ways());`,
+    `import*as cell from${JSON.stringify(cell)};globalThis[Symbol.for("session.keep")](cell.$ways(),${JSON.stringify(cell)});`,
   );
   try {
     await import(cell);
@@ -95,7 +95,10 @@ async function load(code, names, name) {
 
 async function run(code) {
   let kept = {};
-  globalThis[KEEP] = (ways) => (kept = ways);
+  globalThis[KEEP] = (ways, cell) => {
+    kept = ways;
+    rmSync(cell, { force: true });
+  };
   cells += 1;
   try {
     let names = declared(code);

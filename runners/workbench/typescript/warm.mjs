@@ -14,7 +14,7 @@ const { symbols: warm } = dlopen("/usr/local/lib/sandbox/warm.so", {
   sandbox_child: { args: ["ptr", "usize"], returns: "int" },
   sandbox_seed: { args: [], returns: "u32" },
 });
-const { wholeOutput } = require("./whole.mjs");
+const { prepare } = require("./program.mjs");
 const packet = new Uint8Array(PACKET_MAX);
 const decoder = new TextDecoder();
 
@@ -40,6 +40,6 @@ queueMicrotask(() => {
   delete require.cache[import.meta.path];
   warmUp();
   take(warm.sandbox_child(packet, PACKET_MAX));
-  wholeOutput();
+  prepare();
   setRandomSeed(warm.sandbox_seed());
 });

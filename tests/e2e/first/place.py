@@ -41,6 +41,18 @@ ROWS = (
     ("unittest.main finds the tests of the program", python("import unittest\nclass T(unittest.TestCase):\n    def test_it(self): self.assertEqual(1, 1)\nunittest.main()"), "OK"),
     ("the program is no file of the run", python("open('only.txt', 'w').write('x')"), "only.txt", no(".script")),
     ("glob does not see it", python("import glob\nprint(glob.glob('*'))"), "[]"),
+    ("nor does os.listdir", python("import os\nprint(os.listdir('.'), os.listdir(b'/data'))"), "[] []"),
+    ("nor os.walk, pathlib, scandir", python(
+        "import os, pathlib\nprint(list(os.walk('.')), list(pathlib.Path('.').iterdir()), list(pathlib.Path('.').rglob('*')))\n"
+        "with os.scandir() as found: print([e.name for e in found])"), "[('.', [], [])] [] []\n[]"),
+    ("it is in no archive of the files", python(
+        "import shutil, zipfile\nopen('a.txt', 'w').write('x')\nprint(zipfile.ZipFile(shutil.make_archive('/tmp/all', 'zip', '/data')).namelist())"),
+     "['a.txt']", no(".script")),
+    ("fs.readdir does not see it", typescript(
+        "import { readdirSync, promises } from 'fs';\nconsole.log(JSON.stringify([readdirSync('.'), await promises.readdir('.', { recursive: true })]));"), "[[],[]]"),
+    ("nor does git", bash("git init -q . && echo x > a.txt && git add -A && git status --short"), "A  a.txt", no(".script")),
+    ("nor a cell of a session", typescript("import { readdirSync } from 'fs';\nreaddirSync('.').length;\nconsole.log(readdirSync('.'));", session=True),
+     "[]", no(".cell")),
     ("list_files does not show it", [python("open('a.txt', 'w').write('x')"), tool("list_files")], "a.txt", no(".script")),
     ("not even hidden", [python("open('.keep', 'w').write('x')"), tool("list_files", includeHidden=True)], ".keep", no(".script")),
     ("a file of that name is the user's", [bash("echo mine > .script.py"), python("print(open('.script.py').read())")], "mine"),

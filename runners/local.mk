@@ -86,6 +86,7 @@ nobase_dist_pkgdata_DATA += \
 	runners/workbench/typescript/choose.mjs \
 	runners/workbench/typescript/decorators.json \
 	runners/workbench/typescript/jsx.mjs \
+	runners/workbench/typescript/last.mjs \
 	runners/workbench/typescript/libraries \
 	runners/workbench/typescript/session.mjs \
 	runners/workbench/typescript/warm.mjs \

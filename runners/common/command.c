@@ -157,6 +157,8 @@ static void command_spawn(struct command *c)
     } else {
         fcntl(pair[0], F_SETFL, O_NONBLOCK);
         plan.hook_fd = pair[1];
+        if (c->run)
+            script_hide(o);
         c->streams[STREAM_CONTROL].fd = pair[0]; /* output_end closes it after a failure, too */
         if (child_start(&child, &plan, c->why) != 0)
             child.pid = -1;

@@ -47,6 +47,7 @@ struct options {
     char *variables;      /* -e: variables that an interpreter reads when it starts, or NULL */
     char *files;          /* -f: files of cwd that it reads when it starts, or NULL */
     char *object;         /* -l: a shared object that the warm interpreter preloads, or NULL */
+    char *kept;           /* -k: words of code whose SCRIPT keeps its name; NULL: all do */
     char *modules;        /* -m: modules whose programs need no loaded template, or NULL */
     char *option;         /* -o: a first argument of the warm interpreter only, or NULL */
     char *new_option;     /* -n: a first argument of new interpreters only, or NULL */
@@ -187,6 +188,11 @@ bool script_is_open(void);
 /* Whether the code has one of the words of -A. */
 bool script_is_chosen(const struct options *o);
 const char *script_path(void);
+/* It loses its name as soon as PROGRAM, which is started now, has opened it (-k): then it is in no
+ * listing. */
+void script_hide(const struct options *o);
+/* At SIGIO: PROGRAM opens it, and waits for us. */
+void script_opened(void);
 /* The run is over: it goes, unless the program has put another file there. */
 void script_remove(void);
 /* An empty one, for an interpreter that comes up, until it is up. */

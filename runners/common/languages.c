@@ -14,7 +14,7 @@
 
 #define USAGE                                                                                      \
     "usage: entry [-C DIRECTORY] [-a CHOOSER -A WORDS] [-w [-p] [-e NAMES] [-f FILES] [-l "        \
-    "OBJECT] [-m MODULES] "                                                                        \
+    "OBJECT] [-k WORDS] [-m MODULES] "                                                             \
     "[-n OPTION] [-o OPTION] [-s WORDS] [-t] [-x NAME=VALUE]] SCRIPT PROGRAM [ARGUMENT…], or "   \
     "entry [-C DIRECTORY] -L FOLDER -F LANGUAGE"
 
@@ -31,15 +31,17 @@ static const char *line_parse(struct line *l, int argc, char **argv)
     const struct {
         char letter;
         char **value;
-    } texts[] = {{'a', &o->chooser}, {'A', &o->chosen},     {'C', &o->cwd},    {'e', &o->variables},
-                 {'f', &o->files},   {'F', &l->first},      {'l', &o->object}, {'L', &l->folder},
-                 {'m', &o->modules}, {'n', &o->new_option}, {'o', &o->option}, {'s', &o->words},
-                 {'x', &o->extra}};
+    } texts[] = {{'a', &o->chooser},   {'A', &o->chosen},     {'C', &o->cwd},
+                 {'e', &o->variables}, {'f', &o->files},      {'F', &l->first},
+                 {'l', &o->object},    {'L', &l->folder},     {'k', &o->kept},
+                 {'m', &o->modules},   {'n', &o->new_option}, {'o', &o->option},
+                 {'s', &o->words},     {'x', &o->extra}};
     int letter;
 
     opterr = 0;
     optind = 0;
-    while ((letter = getopt(argc, argv, "+a:A:C:e:f:F:l:L:m:n:o:ps:twx:")) != -1 && letter != '?') {
+    while ((letter = getopt(argc, argv, "+a:A:C:e:f:F:k:l:L:m:n:o:ps:twx:")) != -1 &&
+           letter != '?') {
         o->warm |= letter == 'w';
         o->template |= letter == 't';
         o->place |= letter == 'p';

@@ -13,12 +13,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OWN_MODE    (S_IRUSR | S_IWUSR)
 #define SHARED_MODE (S_ISVTX | OWN_MODE)
 /* Programs in one working directory at the same time; further ones are in /tmp. */
 #define NAMES_TRIED 8
+/* For an interpreter to open its program. */
+#define STARTS_S 10
 
 static struct {
     int fd; /* 0: there is none */
@@ -53,13 +56,22 @@ static bool is_at(const struct stat *st, const char *path)
            now.st_ctim.tv_sec == st->st_ctim.tv_sec && now.st_ctim.tv_nsec == st->st_ctim.tv_nsec;
 }
 
-/* Removes what a killed container has left there, if it has that many bytes. */
+/* Whether a killed container has left it, with that many bytes. The first who opens a new one is
+ * taken for its interpreter (script_hide). */
+static bool may_be_left(const char *path, off_t least, struct stat *st)
+{
+    return lstat(path, st) == 0 && S_ISREG(st->st_mode) && st->st_mode & S_ISVTX &&
+           st->st_size >= least && time(NULL) - st->st_mtim.tv_sec > STARTS_S;
+}
+
+/* Removes what is left there. */
 static bool reclaim(const char *path, off_t least)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
-    bool gone = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & S_ISVTX &&
-                st.st_size >= least && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(&st, path) &&
+    int fd = may_be_left(path, least, &st)
+                 ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+                 : -1;
+    bool gone = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(&st, path) &&
                 unlink(path) == 0;
 
     if (fd >= 0)
@@ -195,12 +207,31 @@ bool script_is_chosen(const struct options *o)
     return o->chooser && o->chosen && code_has(self.path, o->chosen);
 }
 
-void script_remove(void)
+static void take_name(void)
 {
     struct stat st;
 
     if (self.fd > 0 && fstat(self.fd, &st) == 0 && is_at(&st, self.path))
         unlink(self.path);
+}
+
+/* Not every file system has leases: it keeps its name then. */
+void script_hide(const struct options *o)
+{
+    if (o->kept && hidden_name(o) && !code_has(self.path, o->kept))
+        fcntl(self.fd, F_SETLEASE, F_WRLCK);
+}
+
+void script_opened(void)
+{
+    take_name();
+    if (self.fd > 0)
+        fcntl(self.fd, F_SETLEASE, F_UNLCK);
+}
+
+void script_remove(void)
+{
+    take_name();
     if (self.fd > 0)
         close(self.fd);
     self.fd = 0;

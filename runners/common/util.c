@@ -111,7 +111,9 @@ int signals_read(int signal_fd)
 
     while (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         /* A sender without a pid here is outside, if we are PID 1. */
-        if (info.ssi_signo != SIGCHLD && (info.ssi_pid == 0 || getpid() != 1))
+        if (info.ssi_signo == SIGIO)
+            script_opened();
+        else if (info.ssi_signo != SIGCHLD && (info.ssi_pid == 0 || getpid() != 1))
             stop = (int)info.ssi_signo;
     }
     return stop;

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -17,7 +18,7 @@ import containers  # noqa: E402
 import report  # noqa: E402
 from test_entry import ENTRY  # noqa: E402
 
-COMMAND = ("/data/.script.sh", "sh", "/data/.script.sh")
+COMMAND = ("-k", "$0", "/data/.script.sh", "sh", "/data/.script.sh")
 
 
 def containers_are_possible():
@@ -58,6 +59,15 @@ class Script(unittest.TestCase):
         self.assertEqual(self.run_sh('echo "$0"; ls -A; stat -c %a "$0"'), "/data/.script.sh\n.script.sh\n1600\n")
         self.assertEqual(self.names(), [])
 
+    def test_no_program_finds_it_unless_it_names_it(self):
+        for _ in range(20):
+            self.assertEqual(self.run_sh("ls -A; find . -name '.script*'; echo x > own; rm own"), "")
+        self.assertEqual(self.run_sh('basename "$0"; ls -A'), ".script.sh\n.script.sh\n")
+
+    def test_a_signal_does_not_harm_it(self):
+        self.assertEqual(self.run_sh("kill -IO $PPID; sleep 0.1; echo on; ls -A"), "on\n")
+        self.assertEqual(self.run_sh('kill -IO $PPID; sleep 0.1; [ -e "$0" ] || echo gone'), "gone\n")
+
     def test_two_at_once_have_one_each(self):
         first, second = self.open(), self.open()
         waits = 'echo "$0"; until [ -e go ]; do sleep 0.02; done; tail -n 1 "$0"; # '
@@ -84,6 +94,8 @@ class Script(unittest.TestCase):
         left = self.data / ".script.sh"
         left.write_text("left")
         left.chmod(0o1666)
+        self.assertEqual(self.run_sh('echo "$0"'), "/data/.script-2.sh\n", "an interpreter may be about to open it")
+        os.utime(left, (time.time() - 60,) * 2)
         self.assertEqual(self.run_sh('echo "$0"'), "/data/.script.sh\n")
         self.assertEqual(self.names(), [])
 

@@ -1,9 +1,11 @@
 // Runs before every program. What it writes to process.stdout and process.stderr is written when the call returns, as node
-// does with pipes: Bun writes when the reader takes it, and process.exit drops the rest. And the program is not among the
-// files that it lists.
+// does with pipes: Bun writes when the reader takes it, and process.exit drops the rest. The program is not among the files
+// that it lists. The value of its last line is shown (last.mjs).
 //
 // Only programs that do such things are touched, and only when they begin: nothing else is loaded for the others, which
 // would change the order of process.nextTick and microtasks. An interpreter that is forked has this from warm.mjs.
+import { display, withLastShown } from "./last.mjs";
+
 const decoder = new TextDecoder();
 
 const OF_PROGRAM = /^\.script(-\d)?\.(py|sh|ts)$/;
@@ -56,10 +58,21 @@ function hideProgram() {
   };
 }
 
+function showLast(code) {
+  const shown = withLastShown(code);
+  if (!shown) return;
+  require("node:fs").writeFileSync(process.argv[1], shown, { flag: "r+" });
+  globalThis.display = (value) => {
+    delete globalThis.display;
+    display(value);
+  };
+}
+
 export function prepare() {
   const code = ownCode();
   if (code.includes("process.exit") && code.includes(".write(")) makeWhole();
   if (code.includes("readdir")) hideProgram();
+  showLast(code);
 }
 
 const option = process.execArgv.findIndex((text) => text.endsWith("/program.mjs"));

@@ -34,6 +34,8 @@ const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 const folder = mkdtempSync(join(tmpdir(), "session-"));
 const home = process.cwd();
 const STICKY = 0o1000;
+// Other images have none.
+const { display, withLastShown } = await import("/usr/local/lib/sandbox/typescript/last.mjs").catch(() => ({}));
 let cells = 0;
 let failures = 0; // errors that no handler caught
 
@@ -185,6 +187,7 @@ function send(record) {
 
 writeAtOnce(process.stdout, 1);
 writeAtOnce(process.stderr, 2);
+if (display) globalThis.display = display;
 process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 send({ ready: true });
@@ -193,7 +196,7 @@ for (;;) {
   failures = 0;
   begin(cell);
   try {
-    await run(cell.code);
+    await run(withLastShown?.(cell.code) ?? cell.code);
   } catch (error) {
     fail(error);
   }

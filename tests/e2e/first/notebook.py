@@ -70,6 +70,15 @@ ROWS = (
     ("npx in TypeScript", typescript("const r = Bun.spawnSync(['npx', 'cowsay', 'hi']); console.log(r.stderr.toString(), r.exitCode)"), "cowsay is not installed: install_package"),
     ("parts of a line before the time limit", python("import time\nfor n in range(20): print(n, end=' ')\ntime.sleep(30)", timeoutMs=3000), "17 18 19"),
     ("parts of a line before a kill", python("import os, sys, time\nsys.stdout.write('half a line')\ntime.sleep(0.5)\nos.kill(os.getpid(), 9)"), "half a line"),
+    # TypeScript
+    ("the last expression", typescript("const a = [1, 2, 3]\na.map(x => x * 2)"), "[ 2, 4, 6 ]"),
+    ("over several lines, with types", typescript("const a: number[] = [1, 2, 3];\na\n  .filter((x: number) => x > 1)\n  .length // how many"), "\n2\n"),
+    ("an object that is awaited", typescript("async function get() { return { a: 1 } }\nawait get()"), "a: 1"),
+    ("a name with a semicolon", typescript("const total = 5 * 3;\ntotal;"), "15"),
+    ("not what is called to act", typescript("const m = new Map();\nm.set(1, 'set');"), no("set")),
+    ("no promise, no timer", typescript("async function main() { console.log('ran') }\nmain()"), "ran", no("Promise")),
+    ("an error in it is at its place", typescript("const q = 1\nnope.x"), "nope is not defined", ".script.ts:2"),
+    ("in a session", [typescript(cell, session=True) for cell in ("let n = 20", "n += 1\nn * 2")], "42"),
     # Four sessions may be open by default.
     ("a session echoes, and knows the last value", session("x = 20\nx", "print('a')\n_ + 1"), re.compile("a\n21")),
     ("magics and display in a session", session("%matplotlib inline\nimport pandas as pd\nn = 5", "!echo {n}\n%time n + 1\ndisplay(pd.Series([8]))\n'end'"),

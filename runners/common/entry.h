@@ -94,9 +94,6 @@ void u32_put(void *to, uint32_t value);
 bool write_all(int fd, const void *data, size_t len);
 /* The beginning of a small file as a string; false when it cannot be read. */
 bool read_text(const char *path, char *text, size_t size);
-/* Reads all signals of a signalfd. Returns the last one that came from outside of the container to
- * stop it; 0 = none. */
-int signals_read(int signal_fd);
 
 /* The program's standard input: a file in memory, filled before the program starts. */
 struct input {

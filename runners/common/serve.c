@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -204,9 +205,25 @@ static bool reap(void)
     return pid == 0;
 }
 
+/* Returns the last one that came from outside of the container to stop it; 0: none. */
+static int read_signals(void)
+{
+    struct signalfd_siginfo info;
+    int stop = 0;
+
+    while (read(self.signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        /* A sender without a pid here is outside, if we are PID 1. */
+        if (info.ssi_signo == SIGIO)
+            script_opened();
+        else if (info.ssi_signo != SIGCHLD && (info.ssi_pid == 0 || getpid() != 1))
+            stop = (int)info.ssi_signo;
+    }
+    return stop;
+}
+
 static void on_signals(void)
 {
-    int stop = signals_read(self.signal_fd);
+    int stop = read_signals();
     struct command *run;
     bool children;
 
@@ -298,7 +315,7 @@ static bool kill_rest(int64_t until_ms)
             return false;
         kill_all();
         poll(&death, 1, 1);
-        stop = signals_read(self.signal_fd);
+        stop = read_signals();
         if (stop)
             serve_end(128 + stop);
         reap();

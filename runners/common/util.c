@@ -2,12 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -102,21 +100,6 @@ bool read_text(const char *path, char *text, size_t size)
         return false;
     text[n] = '\0';
     return true;
-}
-
-int signals_read(int signal_fd)
-{
-    struct signalfd_siginfo info;
-    int stop = 0;
-
-    while (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        /* A sender without a pid here is outside, if we are PID 1. */
-        if (info.ssi_signo == SIGIO)
-            script_opened();
-        else if (info.ssi_signo != SIGCHLD && (info.ssi_pid == 0 || getpid() != 1))
-            stop = (int)info.ssi_signo;
-    }
-    return stop;
 }
 
 bool input_open(struct input *in)

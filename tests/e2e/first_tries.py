@@ -46,6 +46,10 @@ def _missed(text, wanted):
     return None if wanted in text else f"has no {wanted!r}"
 
 
+def missing(text, wanted):
+    return [problem for problem in (_missed(text, one) for one in wanted) if problem]
+
+
 def answer(client, call):
     """The text for a model. A call names its row's conversation unless it names another, or {} for none."""
     name, arguments, *place = call
@@ -66,7 +70,7 @@ def attempt(row):
     client = sites.client()
     for call in calls if isinstance(calls, list) else [calls]:
         text = answer(client, call)
-    missed = [problem for problem in (_missed(text, one) for one in wanted) if problem]
+    missed = missing(text, wanted)
     return f"{sentence}: {'; '.join(missed)}: {text[:1500]}" if missed else None
 
 

@@ -261,7 +261,7 @@ class TypeScript(Case):
     def test_errors_have_the_lines_of_their_cells(self):
         self.cell("interface I { x: number }\n\nfunction bad(): never {\n  throw new TypeError('boom')\n}")
         said = self.cell("type T = string\n\nbad()", code_of_end=1, err="TypeError: boom")
-        self.assertRegex(said, r"cell-1\.ts:4:\d+\)\n\s+at \S*cell-2\.ts:3:1\n")
+        self.assertRegex(said, r"cell-1\.ts:4:\d+\)\n\s+at \S*cell-2\.ts:3:\d+\n")
         self.cell("let y = ;", code_of_end=1, err="Unexpected ;")
 
     def test_a_cell_that_fails_keeps_what_it_had_reached(self):

@@ -389,6 +389,18 @@ static void add_repeated(struct repeated *r, struct buf *out)
     r->n = 0;
 }
 
+/* Of a line that ends with a traceback's header, as behind a prompt, what stands before it. */
+static struct span prompt_of(struct span line, const char *at, const char *end)
+{
+    const size_t len = strlen(header);
+    struct traceback t;
+
+    if (line.len > len && memcmp(line.at + line.len - len, header, len) == 0 &&
+        read_traceback(&at, end, &t))
+        return (struct span){line.at, line.len - len};
+    return (struct span){line.at, 0};
+}
+
 static void add_brief(struct buf *out, const char *text, size_t len)
 {
     AUTO_BUF struct buf screen = BUF_INIT(3 * len + 1);
@@ -403,6 +415,11 @@ static void add_brief(struct buf *out, const char *text, size_t len)
             continue;
         }
         add_repeated(&r, out);
+        const struct span prompt = prompt_of(line, at, end);
+        if (prompt.len > 0) {
+            buf_addf(out, "%.*s\n", (int)prompt.len, prompt.at);
+            line = (struct span){line.at + prompt.len, line.len - prompt.len};
+        }
         const char *behind = span_is(line, header) ? add_traceback(at, end, out) : NULL;
         if (behind)
             at = behind;

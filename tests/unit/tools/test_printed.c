@@ -95,6 +95,10 @@ static void a_traceback_is_the_programs_own_frames_and_the_exception(void **stat
                                 "ConnectionError: failed ([Errno -3] no name)",
                  "first: KeyError: 'a'\n<cell 2> line 1, in g: requests.get()\n"
                  "ConnectionError: failed ([Errno -3] no name)");
+    /* Behind a prompt. */
+    assert_brief("Name? " HEADER "  File \"/data/.script.py\", line 1, in <module>\n"
+                 "    input('Name? ')\nEOFError: EOF\n",
+                 "Name? \nline 1: input('Name? ')\nEOFError: EOF\n");
     /* Of a program that has none of its own, where it ended. */
     assert_brief(HEADER LIBRARY "ValueError\n",
                  "/usr/lib/python3/dist-packages/requests/api.py line 73, in get: "
@@ -107,9 +111,12 @@ static void a_traceback_is_the_programs_own_frames_and_the_exception(void **stat
 
 static void what_is_no_traceback_stays(void **state)
 {
-    static const char *const texts[] = {HEADER, HEADER "ValueError\n", HEADER "  File \"a",
+    static const char *const texts[] = {HEADER,
+                                        HEADER "ValueError\n",
+                                        HEADER "  File \"a",
                                         HEADER "  File \"a\", line 1, in f\n",
-                                        HEADER "  no frame\nValueError: x\n"};
+                                        HEADER "  no frame\nValueError: x\n",
+                                        "see: " HEADER "no more"};
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)

@@ -146,7 +146,7 @@ def _():
                 "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}).json()["result"]):
             words = found["instructions"]
             equal(f"its URL is {site.settings['PUBLIC_BASE_URL']}/mcp" in words and "ChatGPT" in words, told, words)
-            check(words.startswith("Runs programs in a sandbox"), words)
+            check(words.startswith("run_code runs programs in a sandbox"), words)
 
 
 @test("without SANDCGI_OAUTH nothing of it is there")

@@ -21,7 +21,7 @@ ADVERTISED = {
     "python": "numpy pandas scipy matplotlib seaborn sklearn statsmodels xgboost networkx sympy skimage xarray plotly altair PIL imageio cairosvg "
               "graphviz folium shapely openpyxl xlsxwriter xlrd odf docx reportlab pypdf pdfminer sqlalchemy psycopg2 requests httpx lxml bs4 html5lib "
               "yaml jinja2 markdown tabulate tqdm cryptography pint nltk psutil pytest IPython",
-    "typescript": "zod lodash dayjs date-fns axios cheerio csv-parse csv-parser papaparse exceljs docx pptxgenjs pdf-lib jszip mathjs pg postgres",
+    "typescript": "zod lodash dayjs date-fns axios cheerio csv-parse csv-parser papaparse exceljs docx pptxgenjs pdf-lib jszip mathjs pg postgres react react-dom",
     "bash": "git curl wget jq gawk sed grep bc file tree less diff patch xxd tar gzip bzip2 xz zstd zip unzip rsync ssh ps sqlite3 python3 pip node npm "
             "bun gcc g++ make dot pdftotext",
 }

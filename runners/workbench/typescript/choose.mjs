@@ -26,4 +26,4 @@ function hasTests(names) {
 const names = imports("ts");
 if (!names && imports("tsx")) console.log("jsx");
 else if (names && hasTests(names)) console.log("tests");
-else if (/^\s*@\w+/m.test(bare) && /PropertyDescriptor|reflect-metadata/.test(bare)) console.log("decorators");
+else if (/(^|[\s{};])@\w/.test(bare) && /PropertyDescriptor|reflect-metadata/.test(bare)) console.log("decorators");

@@ -53,8 +53,8 @@ def _():
     root = sites.shared().root
     client.upload("witness", b"")
     before = _tree(root)
-    for name in ("../../../../etc/cron.d/x", "../x", "a/../../b", "a/../b", "/etc/passwd", "/", ".", "..", "", "a\0b", "a//b",
-                 "a/", "a/.", "x" * 256, "a/" * 600 + "b", "a/./b", "%2e%2e%2f", "a%2Fb"):
+    for name in ("../../../../etc/cron.d/x", "../x", "a/../../b", "a/../b", "/etc/passwd", "/", ".", "..", "", "a\0b",
+                 "a/", "a/.", "x" * 256, "a/" * 600 + "b", "%2e%2e%2f", "a%2Fb"):
         text = _error(client, name)
         contains(text, "filename", repr(name[:40]))
     equal(_tree(root), before, "files under SANDBOX_ROOT")

@@ -1,5 +1,7 @@
 // The value of a program's last line is shown, as a console does it, where that is an expression which is there for its value.
 
+queueMicrotask(() => delete require.cache[import.meta.path]);
+
 const SHOWN_MAX = 4000; // characters
 const LINES_MAX = 40; // of the expression
 const BEGINS = /^[\w$'"!~[(`]/;

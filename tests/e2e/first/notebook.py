@@ -72,7 +72,7 @@ ROWS = (
     ("parts of a line before a kill", python("import os, sys, time\nsys.stdout.write('half a line')\ntime.sleep(0.5)\nos.kill(os.getpid(), 9)"), "half a line"),
     # TypeScript
     ("the last expression", typescript("const a = [1, 2, 3]\na.map(x => x * 2)"), "[ 2, 4, 6 ]"),
-    ("over several lines, with types", typescript("const a: number[] = [1, 2, 3];\na\n  .filter((x: number) => x > 1)\n  .length // how many"), "\n2\n"),
+    ("over several lines, with types", typescript("const a: number[] = [1, 2, 3];\na\n  .filter((x: number) => x > 1)\n  .length // how many"), "2\n\nexit code 0"),
     ("an object that is awaited", typescript("async function get() { return { a: 1 } }\nawait get()"), "a: 1"),
     ("a name with a semicolon", typescript("const total = 5 * 3;\ntotal;"), "15"),
     ("not what is called to act", typescript("const m = new Map();\nm.set(1, 'set');"), no("set")),

@@ -117,6 +117,13 @@ def await_word(frames, word):
     raise Trouble(f"the stream ended before it said {word}")
 
 
+def without_itself(listing):
+    """What a program prints that lists /data: the bare interpreter's is among its files."""
+    for itself in (b"'.script.py', ", b", '.script.py'", b"'.script.py'"):
+        listing = listing.replace(itself, b"")
+    return listing
+
+
 class Bare:
     """The bare interpreter's container, for one program after another."""
 
@@ -140,6 +147,7 @@ class Bare:
         put_files(program, self.data)
         self.container.send(records(program))
         collect(self.frames, outcome, self.container.send)
+        outcome.out = without_itself(outcome.out)
         outcome.files = look_at(self.data)
         self.make_ready()
         return outcome

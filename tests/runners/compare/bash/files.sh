@@ -3,7 +3,7 @@
 #| some text
 pwd
 umask
-ls -a /data /tmp
+ls -a /data /tmp | grep -v "^\.script\.sh$"
 tr t T <in.txt >out.txt
 mkdir -p deep/er
 ln -s ../in.txt deep/link

@@ -12,5 +12,5 @@ with gzip.GzipFile("a.gz", "wb", mtime=0) as g:
     g.write(b"x" * 1000)
 with tarfile.open("a.tar", "w") as t:
     t.add("a.txt")
-shutil.copytree(".", "/tmp/copy", ignore=shutil.ignore_patterns(".script.py"))
+shutil.copytree(".", "/tmp/copy")
 print(sorted(os.listdir("/tmp/copy")))

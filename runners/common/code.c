@@ -2,12 +2,8 @@
 #include "runners/common/entry.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Between the words of a list on the command line. */
 #define LIST_BREAKS ", "
@@ -59,39 +55,18 @@ bool names_in(const char *list, const char *names)
     return true;
 }
 
-/* The code, to be unmapped; NULL: there is none. */
-static char *code_map(const char *script, size_t *len)
+bool code_has(struct code code, const char *words)
 {
-    struct stat st;
-    void *code = MAP_FAILED;
-    int fd = open(script, O_RDONLY | O_CLOEXEC);
-
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0) {
-        *len = (size_t)st.st_size;
-        code = mmap(NULL, *len, PROT_READ, MAP_PRIVATE, fd, 0);
-    }
-    if (fd >= 0)
-        close(fd);
-    return code == MAP_FAILED ? NULL : code;
-}
-
-bool code_has(const char *script, const char *words)
-{
-    size_t code_len = 0;
-    char *code = code_map(script, &code_len);
     bool found = false;
 
-    if (!code)
-        return false;
     for (size_t len; !found && *(words += strspn(words, LIST_BREAKS)); words += len) {
         len = strcspn(words, LIST_BREAKS);
-        found = memmem(code, code_len, words, len) != NULL;
+        found = code.len > 0 && memmem(code.text, code.len, words, len) != NULL;
     }
-    munmap(code, code_len);
     return found;
 }
 
-bool code_needs(const char *script, const char *name)
+bool code_needs(struct code code, const char *name)
 {
     char first[NAME_MAX + 1];
     size_t len = strcspn(name, ".");
@@ -100,7 +75,7 @@ bool code_needs(const char *script, const char *name)
         return true;
     memcpy(first, name, len);
     first[len] = '\0';
-    return code_has(script, first);
+    return code_has(code, first);
 }
 
 /* The first part of the name at *at, which is moved behind all of it and the blanks that follow. */
@@ -144,20 +119,17 @@ static bool line_is_plain(const char *at, const char *end, const char *list)
     }
 }
 
-bool code_is_plain(const char *script, const char *modules)
+bool code_is_plain(struct code code, const char *modules)
 {
     static const char hidden[] = "__import__";
-    size_t len = 0;
-    char *code = code_map(script, &len);
-    bool plain = code && !memmem(code, len, hidden, strlen(hidden));
+    const char *end = code.text + code.len;
+    bool plain = code.len > 0 && !memmem(code.text, code.len, hidden, strlen(hidden));
 
-    for (const char *at = code, *end = code + len; plain && at < end;) {
+    for (const char *at = code.text; plain && at < end;) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
 
         plain = line_is_plain(at, line_end ? line_end : end, modules);
         at = line_end ? line_end + 1 : end;
     }
-    if (code)
-        munmap(code, len);
     return plain;
 }

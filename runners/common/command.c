@@ -122,13 +122,15 @@ static char **run_argv(const struct options *o, const struct items *w)
     char **argv = argv_new(o->command, o->new_option, w->args, w->n_args), **chosen;
     size_t n = 0;
 
-    while (argv && argv[n])
+    if (!argv)
+        return NULL;
+    while (argv[n])
         n++;
     for (size_t i = 0; i < n - w->n_args; i++) {
         if (strcmp(argv[i], o->script) == 0)
             argv[i] = (char *)(uintptr_t)script_path();
     }
-    if (!argv || !script_is_chosen(o))
+    if (!script_is_chosen(o))
         return argv;
     chosen = argv_new((char *[]){o->chooser, (char *)(uintptr_t)script_path(), NULL}, NULL, argv,
                       n);

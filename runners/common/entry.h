@@ -173,6 +173,12 @@ bool others_left(void);
 /* Kills pid, its descendants and its session; they are stopped first, so that none escapes. */
 void tree_kill(pid_t pid);
 
+/* Of a program; len is 0 without one. */
+struct code {
+    const char *text;
+    size_t len;
+};
+
 /* ---- script.c: where a run's program lies ---- */
 
 /* Removes what killed containers have left at the SCRIPT of each language. */
@@ -184,6 +190,8 @@ bool script_add(const struct options *o, const char *data, size_t len);
 bool script_is_open(void);
 /* Whether the code has one of the words of -A. */
 bool script_is_chosen(const struct options *o);
+/* As it was written; borrowed until script_remove. */
+struct code script_code(void);
 const char *script_path(void);
 /* It loses its name as soon as PROGRAM, which is started now, has opened it (-k): then it is in no
  * listing. */
@@ -205,12 +213,12 @@ bool list_has(const char *list, const char *word, size_t len);
 bool names_add(char *list, const char *names);
 bool names_in(const char *list, const char *names);
 /* Whether one of the words is in the code. */
-bool code_has(const char *script, const char *words);
+bool code_has(struct code code, const char *words);
 /* Whether the code may need the import under way: it has the first part of its name. */
-bool code_needs(const char *script, const char *name);
+bool code_needs(struct code code, const char *name);
 /* Whether the code imports nothing but modules of the list, as far as its lines tell; false without
  * code. */
-bool code_is_plain(const char *script, const char *modules);
+bool code_is_plain(struct code code, const char *modules);
 
 /* ---- warm.c: an interpreter that is started before its program is known ---- */
 

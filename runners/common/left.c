@@ -14,19 +14,15 @@
 #define ENTRIES_MAX 1000
 #define DEPTH_MAX   4
 
-#define ANY8 "[a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_][a-z0-9_]"
-
 /* Names, of files and of directories with all that is in them, that nobody misses. */
 static const char *const dull[] = {
-    ".*",       /* caches */
-    "tmp" ANY8, /* Python's tempfile, */
-    "tmp.*",    /* mktemp, */
+    ".*",    /* caches */
+    "tmp.*", /* mktemp */
     "pymp-*",
     "psm_*",
     "sem.*",
-    "joblib*",
+    "joblib_memmapping_folder_*",
     "torch_*",
-    "numba*",
     "pytest-of-*",
     "pip-*",
     "matplotlib-*",
@@ -40,7 +36,7 @@ static const char *const dull[] = {
     "node-compile-cache",
     "v8-compile-cache*",
     "jest_*",
-    "cc[A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9].*", /* compilers */
+    "cc[A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9][A-Za-z0-9].[cos]", /* compilers */
     "*.o",
     "go-build*",
     "hsperfdata_*",
@@ -51,11 +47,23 @@ static const char *const dull[] = {
     "*.lock",
     "*.pid",
     "*.sock",
-    "script.*", /* SCRIPT of ours */
 };
+
+/* Python's: "tmp" and eight of its letters, which no word has like that. */
+static bool is_of_tempfile(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    const size_t before = strlen("tmp");
+
+    return strncmp(name, "tmp", before) == 0 && strlen(name) == before + 8 &&
+           strspn(name + before, letters) == 8 && name[before] != '_' &&
+           strcspn(name + before, "0123456789_") < 8;
+}
 
 static bool is_dull(const char *name)
 {
+    if (is_of_tempfile(name))
+        return true;
     for (size_t i = 0; i < sizeof(dull) / sizeof(dull[0]); i++) {
         if (fnmatch(dull[i], name, 0) == 0)
             return true;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@
 static struct {
     int fd; /* 0: there is none */
     size_t len;
+    char *code; /* read from fd; NULL: not yet */
     char path[PATH_MAX];
 } self;
 
@@ -202,23 +204,51 @@ bool script_is_open(void)
     return self.fd > 0;
 }
 
+/* Not by its path, which others can put anything at. */
+struct code script_code(void)
+{
+    if (!self.code && self.len > 0 && (self.code = malloc(self.len)) &&
+        pread(self.fd, self.code, self.len, 0) != (ssize_t)self.len) {
+        free(self.code);
+        self.code = NULL;
+    }
+    return (struct code){self.code, self.code ? self.len : 0};
+}
+
 bool script_is_chosen(const struct options *o)
 {
-    return o->chooser && o->chosen && code_has(self.path, o->chosen);
+    return o->chooser && o->chosen && code_has(script_code(), o->chosen);
+}
+
+/* The path with a letter behind it, where an interpreter keeps the file while another one is in its
+ * place (workbench/python/program.py). */
+static void beside(char letter, char path[PATH_MAX + 1])
+{
+    snprintf(path, PATH_MAX + 1, "%s%c", self.path, letter);
 }
 
 static void take_name(void)
 {
+    char aside[PATH_MAX + 1], other[PATH_MAX + 1];
     struct stat st;
 
-    if (self.fd > 0 && fstat(self.fd, &st) == 0 && is_at(&st, self.path))
+    if (self.fd <= 0 || fstat(self.fd, &st) != 0)
+        return;
+    beside('~', aside);
+    beside('c', other);
+    if (is_at(&st, aside)) {
+        unlink(other);
         unlink(self.path);
+        unlink(aside);
+    } else if (is_at(&st, self.path)) {
+        unlink(self.path);
+    }
 }
 
 /* Not every file system has leases: it keeps its name then. */
 void script_hide(const struct options *o)
 {
-    if (o->kept && hidden_name(o) && !code_has(self.path, o->kept))
+    if (o->kept && hidden_name(o) && !code_has(script_code(), o->kept))
         fcntl(self.fd, F_SETLEASE, F_WRLCK);
 }
 
@@ -235,4 +265,6 @@ void script_remove(void)
     if (self.fd > 0)
         close(self.fd);
     self.fd = 0;
+    free(self.code);
+    self.code = NULL;
 }

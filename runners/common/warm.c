@@ -349,7 +349,7 @@ bool warm_preload(const char *names, size_t len)
 /* Whether an import under way is worth waiting for: only if the code needs it. */
 static bool needs_step(const struct items *w)
 {
-    return code_needs(script_path(), self.step) || (w->load && names_in(self.ready, w->load));
+    return code_needs(script_code(), self.step) || (w->load && names_in(self.ready, w->load));
 }
 
 /* Whether the program, which is in the first language, is to have the libraries. */
@@ -359,7 +359,7 @@ static bool needs_libraries(const struct items *w)
 
     return self.step[0]
                ? needs_step(w)
-               : self.ready[0] && !(o->modules && code_is_plain(script_path(), o->modules));
+               : self.ready[0] && !(o->modules && code_is_plain(script_code(), o->modules));
 }
 
 /* Has the interpreter for the program made by the template of its language, or the one that has the
@@ -382,7 +382,7 @@ static bool program_fits(const struct items *w)
     if (warm_packets() > 0 || !o->warm || w->cwd || w->control || files_forbid(o) ||
         strcmp(script_path(), o->script) != 0 || script_is_chosen(o))
         return false;
-    variables = w->n_env > 0 && o->words && code_has(script_path(), o->words) ? "*" : o->variables;
+    variables = w->n_env > 0 && o->words && code_has(script_code(), o->words) ? "*" : o->variables;
     if (variables_differ(variables, w))
         return false;
     return o->template || (self.hook_fd >= 0 && self.parent == template_of(o) &&

@@ -117,6 +117,8 @@ class Script(unittest.TestCase):
     def test_results_that_will_be_gone_are_told(self):
         self.assertEqual(self.left("mkdir -p out/a; echo x > out/a/r.csv"), (["/tmp/out/a/r.csv"], None))
         self.assertEqual(self.left("echo x > /dev/shm/t.npy"), (["/dev/shm/t.npy"], None))
+        for path in ("/tmp/tmp_results/r.csv", "/tmp/tmpanalysis", "/tmp/ccresult.csv", "/tmp/joblib_model.pkl", "/tmp/script.sql", "/tmp/numba_times.csv"):
+            self.assertEqual(self.left(f"mkdir -p $(dirname {path}); echo x > {path}"), ([path], None))
         self.assertEqual(self.left("echo x > 'Übersicht 1.txt'"), (["/tmp/Übersicht 1.txt"], None))
         paths, more = self.left("for i in 1 2 3 4 5 6 7; do echo x > $i.txt; done")
         self.assertEqual((len(paths), more), (5, 2))

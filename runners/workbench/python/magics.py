@@ -21,6 +21,7 @@ CALL = re.compile(r"(?P<indent>\s*)(?:%(?P<magic>[A-Za-z_]\w*)(?P<rest>.*)|!!?(?
 VALUE = re.compile(r"(?P<target>\s*[A-Za-z_][\w.,\[\]'\" ]*=\s*)(?:%(?P<magic>\w+)(?P<rest>.*)|!(?P<command>.*))$", re.S)
 CELL = re.compile(r"%%(!|\w+)(.*)$", re.S)
 PART = re.compile(r"#|'''|\"\"\"|'|\"|[()\[\]{}]|\\.?", re.S)
+INTERRUPTED = 130
 # The magics whose cell is the program itself.
 AROUND = ("time", "capture", "prun", "memit", "mprun", "lprun")
 
@@ -326,7 +327,7 @@ LINES = {
                      "xmode", "pdb", "colors", "gui", "pprint", "page", "notebook", "reset", "reset_selective", "history", "logstart"), nothing),
     "pip": lambda rest: system(f"pip {rest}"), "conda": lambda rest: system(f"conda {rest}"), "mamba": lambda rest: system(f"mamba {rest}"),
     "uv": lambda rest: system(f"uv {rest}"),
-    **{name: lambda rest, name=name: system(f"{name} {rest}") for name in ("ls", "cat", "mkdir", "rm", "rmdir", "cp", "mv", "head", "tail", "less", "man", "ll")},
+    **{name: lambda rest, name=name: system(f"{name} {rest}") for name in ("ls", "cat", "mkdir", "rm", "rmdir", "cp", "mv", "head", "tail", "less", "man")},
     "ll": lambda rest: system(f"ls -l {rest}"), "system": lines, "sx": lines, "sc": lines,
     "cd": change_folder, "pwd": lambda _rest: os.getcwd(), "env": environment, "set_env": environment,
     "time": measure, "timeit": repeat, **dict.fromkeys(("prun", "memit", "mprun", "lprun"), profile),
@@ -429,7 +430,8 @@ def end():
 class Shell:
     """What get_ipython() gives: programs that were exported from a notebook call these."""
 
-    run_line_magic = magic = staticmethod(lambda name, rest="", *_, **__: line(*name.split(" ", 1)) if " " in name else line(name, rest))
+    config = {}
+    run_line_magic = magic = staticmethod(lambda name, rest="", *_, **__: line(*f"{name.lstrip('%')} {rest}".strip().partition(" ")[::2]))
     run_cell_magic = staticmethod(lambda name, rest, body: run(body) if name in AROUND else cell(name, rest, body))
     system, getoutput = staticmethod(system), staticmethod(lines)
 
@@ -437,8 +439,10 @@ class Shell:
     def user_ns(self):
         return sys.modules["__main__"].__dict__
 
-    def __getattr__(self, name):
-        return lambda *_, **__: None
+    def do_nothing(self, *_arguments, **_options):
+        """What belongs to a page or a terminal that there is not."""
+
+    enable_gui = enable_matplotlib = set_next_input = set_custom_exc = register_magics = register_magic_function = do_nothing
 
 
 def shell_of(frame):
@@ -452,9 +456,12 @@ def run_coroutine(coroutine, path):
 
     try:
         asyncio.run(coroutine)
-    except Exception as problem:
+    except SystemExit:
+        raise
+    except BaseException as problem:
         tb = problem.__traceback__
         while tb.tb_next and tb.tb_frame.f_code.co_filename != path:
             tb = tb.tb_next
+        sys.last_exc, sys.last_type, sys.last_value, sys.last_traceback = problem, type(problem), problem, tb
         sys.excepthook(type(problem), problem.with_traceback(tb), tb)
-        raise SystemExit(1) from None
+        raise SystemExit(INTERRUPTED if type(problem) is KeyboardInterrupt else 1) from None

@@ -24,7 +24,9 @@ SILENT = ("print", "open"), ("write", "writelines", "write_text", "write_bytes",
 # What forks, of which Python warns where there are threads.
 FORKS = (b"fork", b"multiprocessing", b"concurrent.futures", b"pty")
 FLUSH_S = 0.1
-STICKY = 0o1000
+MARKS = (b"!", b"%", b"?")
+STICKY = 0o1000  # of a program that runs (runners/common/script.c)
+SCRIPT_MODE = 0o1600
 
 
 class Said(list):
@@ -49,12 +51,21 @@ def bring_in(name):
     return sys.modules[name]
 
 
+def has_marks(source):
+    """Whether a line may be a magic, a command or a question."""
+    if not (b"%" in source or b"!" in source or b"?" in source):
+        return False
+    if b"= !" in source or b"=!" in source or b"= %" in source or b"=%" in source:
+        return True
+    return any(line[:1] in MARKS or line[-1:] == b"?" for line in map(bytes.strip, source.splitlines()) if line)
+
+
 def is_plain(source):
-    """Whether nothing can be different in a notebook: the usual short program, which is not parsed twice. Written for speed."""
+    """Whether nothing can be different in a notebook: the usual program, which is not parsed twice. Written for speed."""
     last = source[source.rstrip().rfind(b"\n") + 1:].rstrip()
     return (last[:6] == b"print(" and last[-1:] == b")" and source[:1] not in b" \t\r\n"
-            and not (b"%" in source or b"!" in source or b"?" in source or b"await" in source or b"async" in source
-                     or b"display" in source or b"get_ipython" in source or b"install" in source))
+            and not (b"await" in source or b"async" in source or b"display" in source or b"get_ipython" in source or b"install" in source)
+            and not has_marks(source))
 
 
 def is_silent(value):
@@ -111,16 +122,29 @@ def translate(source, path):
         code, said = quietly(compile_cell, text, path)
     except SyntaxError as problem:
         if _sandbox_magics.is_untouched(source, text, problem.lineno):
-            write(path, text)
+            replace(path, text, source)
         return None, []
-    write(path, text)
+    replace(path, text, source)
     _sandbox_magics.remember(path, written)
     return code, said
 
 
-def write(path, content):
-    with open(path, "wb") as file:
-        file.write(content)
+def write(path, content, flags=os.O_TRUNC):
+    fd = os.open(path, os.O_WRONLY | flags, SCRIPT_MODE)
+    try:
+        while content:
+            content = content[os.write(fd, content):]
+    finally:
+        os.close(fd)
+
+
+def replace(path, content, before):
+    """In the same file; there may be no room for what is longer."""
+    try:
+        write(path, content)
+    except OSError:
+        write(path, before)
+        raise
 
 
 def show(value):
@@ -143,11 +167,10 @@ def wait(coroutine, path):
 
 def give(path, code):
     """Python will find this code under the script's name."""
-    aside, plain = path + "~", EXTERNAL.SourcelessFileLoader
+    aside, other, plain = path + "~", path + "c", EXTERNAL.SourcelessFileLoader
     coroutine = code if code.co_flags & AWAITS else None
     if coroutine:
         code = compile("__loader__.wait()", path, "exec", 0, True)
-    os.rename(path, aside)
 
     def loader(name, place):
         """Is called when the file is open."""
@@ -159,12 +182,14 @@ def give(path, code):
             loader.wait = lambda: wait(coroutine, path)
         return loader
 
-    try:
-        write(path, EXTERNAL.MAGIC_NUMBER + bytes(12) + MARSHAL.dumps(code))
-        EXTERNAL.SourcelessFileLoader = loader
-    except BaseException:
-        os.rename(aside, path)
-        raise
+    for left in aside, other:
+        if os.path.lexists(left):
+            os.unlink(left)
+    # The name is never free: another container would take it.
+    os.link(path, aside)
+    write(other, EXTERNAL.MAGIC_NUMBER + bytes(12) + MARSHAL.dumps(code), os.O_CREAT | os.O_EXCL)
+    os.rename(other, path)
+    EXTERNAL.SourcelessFileLoader = loader
 
 
 def lend(source=b"display get_ipython"):
@@ -220,7 +245,7 @@ def hide_programs():
             self.close()
 
     for own in listdir, scandir:
-        own.__module__, own.__qualname__ = "os", own.__name__
+        own.__module__, own.__qualname__, own.__doc__ = "os", own.__name__, getattr(os, own.__name__).__doc__
         setattr(os, own.__name__, own)
         os.supports_fd.add(own)
 

@@ -24,6 +24,7 @@ import types  # noqa: E402
 sys.path[:] = ["", *path]
 
 CHANNEL = 3
+INPUT = os.memfd_create("stdin")
 FAILED = 1
 INTERRUPTED = 130
 # Calls whose value nobody wants to see.
@@ -114,12 +115,12 @@ def begin(cell):
     for item in cell.get("env", []):
         name, _, value = item.partition("=")
         os.environ[name] = value
-    descriptor = os.memfd_create("stdin")
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(cell.get("input", "").encode())
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.dup2(descriptor, 0)
-    os.close(descriptor)
+    os.dup2(INPUT, 0)  # whatever the program has made of 0
+    os.ftruncate(0, 0)
+    os.lseek(0, 0, os.SEEK_SET)
+    with open(0, "wb", closefd=False) as file:
+        file.write(cell.get("input", "").encode(errors="surrogatepass"))
+    os.lseek(0, 0, os.SEEK_SET)
     sys.stdin = sys.__stdin__ = open(0, closefd=False)
 
 
@@ -188,14 +189,15 @@ class Session:
             self.await_all(result)
 
     def parse(self, source, name):
+        """The tree, and the text that it is of."""
         flags = self.compiler.flags | ast.PyCF_ONLY_AST
         try:
-            return compile(source, name, "exec", flags, True)
+            return compile(source, name, "exec", flags, True), source
         except SyntaxError:
             text = translate(source, name)
             if text is None:
                 raise
-        return compile(text, name, "exec", flags, True)
+        return compile(text, name, "exec", flags, True), text
 
     def run(self, source, echo):
         """Runs one cell; its exit code."""
@@ -204,8 +206,8 @@ class Session:
         source = source.removeprefix("\ufeff")
         linecache.cache[name] = (len(source), None, [line + "\n" for line in source.splitlines()], name)
         try:
-            tree = self.parse(source, name)
-            last = tree.body.pop() if echo and is_shown(tree, source) else None
+            tree, text = self.parse(source, name)
+            last = tree.body.pop() if echo and is_shown(tree, text) else None
             self.execute(tree, name, "exec")
             if last:
                 self.execute(ast.Interactive([last]), name, "single")

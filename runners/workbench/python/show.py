@@ -51,6 +51,8 @@ def list_text(value):
 
 
 def text_of(value):
+    if type(value) in (str, bytes) and len(value) > TEXT_MAX:
+        return f"{value[:TEXT_MAX]!r} … ({len(value):,} {'characters' if type(value) is str else 'bytes'})"
     if type(value) in (list, tuple, set, frozenset, dict) and len(value) > ITEMS_MAX:
         return list_text(value)
     if root_of(value) == "pandas" and type(value).__name__ == "Styler":
@@ -152,16 +154,21 @@ def set_alarm():
     return True
 
 
+def tell(text):
+    try:
+        print(text, file=sys.stderr)
+    except Exception:
+        pass
+
+
 def bounded(work, value):
     """A value's own code may raise, and is not waited for."""
-    if type(value) in SIMPLE:
-        return work(value)
-    alarm = set_alarm()
+    alarm = type(value) not in SIMPLE and set_alarm()
     try:
         work(value)
     except BaseException as problem:
         why = f"more than {SHOW_S} s" if type(problem) is TooLong else type(problem).__name__
-        print(f"the value of type {type(value).__name__} could not be shown: {why}", file=sys.stderr)
+        tell(f"the value of type {type(value).__name__} could not be shown: {why}")
     finally:
         if alarm:
             signal.setitimer(signal.ITIMER_REAL, 0)

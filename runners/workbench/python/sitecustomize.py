@@ -16,7 +16,6 @@ PACKAGES = "/data/.packages/python"
 
 
 HERE = "/usr/local/lib/sandbox/python/"
-TABLE = "/usr/local/lib/sandbox/languages/python"
 
 
 def add_packages():
@@ -30,15 +29,9 @@ def add_packages():
 
 def is_run():
     """Whether this is the program of a run, which the entry program has started."""
-    if "SANDBOX_HOOK" in os.environ:
-        return True
-    try:
-        if os.getppid() != 1:
-            return False
-        with open(TABLE) as table:
-            return sys.argv[:1] == table.read().split("\n")[-2:-1]
-    except OSError:
-        return False
+    path = (sys.argv or [""])[0]
+    ours = path == "/tmp/script.py" or path.startswith("/data/.script") and path.endswith(".py") and path.count("/") == 2
+    return "SANDBOX_HOOK" in os.environ or ours and os.getppid() == 1
 
 
 def load(name):

@@ -4,7 +4,7 @@
 //
 // Only programs that do such things are touched, and only when they begin: nothing else is loaded for the others, which
 // would change the order of process.nextTick and microtasks. An interpreter that is forked has this from warm.mjs.
-import { display, withLastShown } from "./last.mjs";
+import { lendShow, withLastShown } from "./last.mjs";
 
 const decoder = new TextDecoder();
 
@@ -62,10 +62,7 @@ function showLast(code) {
   const shown = withLastShown(code);
   if (!shown) return;
   require("node:fs").writeFileSync(process.argv[1], shown, { flag: "r+" });
-  globalThis.display = (value) => {
-    delete globalThis.display;
-    display(value);
-  };
+  lendShow();
 }
 
 export function prepare() {

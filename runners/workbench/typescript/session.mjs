@@ -35,7 +35,7 @@ const folder = mkdtempSync(join(tmpdir(), "session-"));
 const home = process.cwd();
 const STICKY = 0o1000;
 // Other images have none.
-const { display, withLastShown } = await import("/usr/local/lib/sandbox/typescript/last.mjs").catch(() => ({}));
+const { lendShow, withLastShown } = await import("/usr/local/lib/sandbox/typescript/last.mjs").catch(() => ({}));
 let cells = 0;
 let failures = 0; // errors that no handler caught
 
@@ -187,7 +187,7 @@ function send(record) {
 
 writeAtOnce(process.stdout, 1);
 writeAtOnce(process.stderr, 2);
-if (display) globalThis.display = display;
+lendShow?.();
 process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 send({ ready: true });

@@ -135,7 +135,8 @@ static int set_other(const struct loader *l, const struct conf_other *other, con
                  row ? row->name : other->instead);
         return 0;
     }
-    buf_addf(l->notes, "%s: %s is taken for %s=%s\n", where, other->name, row->name, ours);
+    buf_addf(l->notes, "%s: %s is taken for %s=%s\n", where, other->name, row->name,
+             row->flags & CONF_SECRET ? "(secret)" : ours);
     return conf_set(row, l->settings, ours, where, e);
 }
 

@@ -119,13 +119,15 @@ static const json_t *value_of(const json_t *arguments, const char *name)
     return NULL;
 }
 
-/* An empty one is as if left out. */
+/* An empty or blank one is as if left out. */
 static const char *text_of(const json_t *arguments, const char *name)
 {
     const json_t *value = value_of(arguments, name);
     const char *text = json_string_value(value);
 
-    return text && *text && strlen(text) == json_string_length(value) ? text : NULL;
+    return text && text[strspn(text, " \t\r\n")] && strlen(text) == json_string_length(value)
+               ? text
+               : NULL;
 }
 
 /* The name that the edge has as this tenant's key; NULL: it has none. */

@@ -70,6 +70,7 @@ static bool has_control(const char *s)
 
 /* ---- strings ---- */
 
+/* What other servers' sets take (args_fill alone); args_mend takes more of them away. */
 static const char *name_below_data(const char *name)
 {
     static const char *const fronts[] = {"/data/", "./"};
@@ -142,6 +143,8 @@ static int fill_text(const struct arg_row *row, const struct tools_app *app, con
 {
     uint64_t limit = args_limit(row, app);
 
+    if (row->json_too && (json_is_object(value) || json_is_array(value)))
+        return fail_limit(row, limit, e); /* args_mend makes a text of what fits */
     if (!json_is_string(value))
         return fail_type(row, value, "a string", e);
     if (row->type == ARG_BASE64 && decoded_len(value) > limit)

@@ -22,11 +22,9 @@
 #include <stdint.h>
 
 enum arg_type {
-    ARG_STRING,     /* const char *: valid UTF-8 without NUL */
-    ARG_NAME,       /* const char *: as ARG_STRING, the name of a file or folder below /data; what
-                       programs       call it is accepted, too: "/data/" and "./" in front of it are
-                       passed over
-                     */
+    ARG_STRING, /* const char *: valid UTF-8 without NUL */
+    ARG_NAME,   /* const char *: as ARG_STRING, the name of a file or folder below /data; "/data/"
+                   and "./" in front of it are passed over */
     ARG_IDENTIFIER, /* const char *: as ARG_STRING, not empty, no control characters */
     ARG_TEXT,       /* struct run_text: any text, NULs too; data NULL when absent */
     ARG_BASE64,     /* struct run_text: still encoded; the limit counts decoded bytes */

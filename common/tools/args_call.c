@@ -71,20 +71,33 @@ static void words_of_model(struct mcp_result *out, struct err *e)
     }
 }
 
-static void call_with(const struct mcp_tool_call *c, bool ours, struct mcp_result *out)
+/* What failed may have been meant otherwise. */
+static void add_notices(const json_t *notices, struct err *e)
+{
+    json_t *notice;
+
+    for (size_t i = 0; (notice = json_array_get(notices, i)); i++)
+        err_set(e, e->kind, "%s; %s", e->text, json_string_value(notice));
+}
+
+/* notices: what args_mend said; NULL: the arguments are taken as they are. */
+static void call_with(const struct mcp_tool_call *c, const json_t *notices, struct mcp_result *out)
 {
     char made[MCP_MADE_MAX] = "";
     const struct mcp_tool *tool = c->tool;
     AUTO_FREE void *filled = mem_alloc(tool->arguments_size);
     struct err e = ERR_INIT;
     int rc = args_fill(tool->arguments, c->app, c->arguments, filled, &e);
+    json_t *notice;
 
     if (rc == 0) {
         make_conversation(c, filled, made);
         rc = tool->run(c, filled, out, &e);
     }
-    if (rc < 0 && ours)
+    if (rc < 0 && notices)
         add_way(tool->arguments, &e);
+    if (rc < 0)
+        add_notices(notices, &e);
     if (c->in_text)
         words_of_model(out, &e);
     if (rc < 0)
@@ -92,12 +105,14 @@ static void call_with(const struct mcp_tool_call *c, bool ours, struct mcp_resul
     if (made[0] && out->structured)
         args_tell_conversation(made, out);
     report_stand_in(out);
+    for (size_t i = 0; rc == 0 && (notice = json_array_get(notices, i)); i++)
+        report_note(out, json_string_value(notice));
     args_clear(tool->arguments, filled);
 }
 
 void args_call_exactly(const struct mcp_tool_call *c, struct mcp_result *out)
 {
-    call_with(c, false, out);
+    call_with(c, NULL, out);
 }
 
 void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
@@ -106,13 +121,10 @@ void args_call(const struct mcp_tool_call *c, struct mcp_result *out)
     struct mcp_tool_call call = *c;
     struct err e = ERR_INIT;
     json_auto_t *mended = args_mend(c->tool->arguments, c->app, c->arguments, notices, &e);
-    json_t *notice;
 
     call.arguments = mended;
     if (mended)
-        call_with(&call, true, out);
+        call_with(&call, notices, out);
     else
         report_failure(out, &e);
-    for (size_t i = 0; !out->is_error && (notice = json_array_get(notices, i)); i++)
-        report_note(out, json_string_value(notice));
 }

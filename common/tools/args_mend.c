@@ -65,10 +65,25 @@ static const char *given_in_seconds(const struct mending *m, const struct arg_ro
 
     json_object_foreach((json_t *)m->given, other, value)
     {
-        if (json_is_number(value) && !row_named(m->table, other) && is_in_seconds(other, row))
+        if ((json_is_number(value) || json_is_string(value)) && !row_named(m->table, other) &&
+            is_in_seconds(other, row))
             return other;
     }
     return NULL;
+}
+
+/* With its unit, unless it has one; what is in seconds already is not taken for seconds again. */
+static json_t *with_seconds(json_t *value)
+{
+    const char *text = json_string_value(value);
+    size_t len = json_string_length(value);
+
+    if (!text)
+        return json_sprintf("%.15g s", json_number_value(value));
+    while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+        len--;
+    return len > 0 && strchr("0123456789.", text[len - 1]) ? json_sprintf("%.*s s", (int)len, text)
+                                                           : json_incref(value);
 }
 
 /* The row's name in the call; of its other names the first that is given counts. */
@@ -96,7 +111,7 @@ static json_t *value_of(struct mending *m, const struct arg_row *row)
         name = given_in_seconds(m, row);
         if (name) {
             json_object_set_new(m->used, name, json_true());
-            return json_real(json_number_value(json_object_get(m->given, name)) * 1000.0);
+            return with_seconds(json_object_get(m->given, name));
         }
     }
     if (!name)
@@ -138,7 +153,9 @@ bool args_near(const char *a, const char *b)
 
 static const struct arg_row *row_near(const struct mending *m, const char *name)
 {
-    for (const struct arg_row *row = m->table; row->name; row++)
+    const bool many = json_object_size(m->given) > NAMES_MAX;
+
+    for (const struct arg_row *row = m->table; !many && row->name; row++)
         if (args_near(name, row->name))
             return row;
     return NULL;

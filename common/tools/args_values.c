@@ -133,10 +133,10 @@ static json_t *choice_like(const json_t *choices, const char *word)
     return NULL;
 }
 
-/* Also with a version behind it ("python 3.13"). */
+/* Also with a version behind it ("python 3.13"). What is in no kept list args_fill asks for. */
 static json_t *mend_choice(const struct arg_row *row, const struct tools_app *app, json_t *value)
 {
-    json_auto_t *choices = row->choices(app, json_string_value(value));
+    json_auto_t *choices = row->choices(app, NULL);
     struct word w = word_of(value);
     json_t *choice = *w.text ? choice_like(choices, w.text) : NULL;
     size_t len = strlen(w.text);
@@ -209,17 +209,17 @@ static json_t *mend_code(const struct arg_row *row, json_t *value, const char *l
     return json_stringn(buf_str(&code), code.len);
 }
 
-/* The content of a JSON file that a client has read as JSON. */
-static json_t *mend_text(const struct arg_row *row, json_t *value)
+/* The content of a JSON file that a client has read as JSON; args_fill refuses what is too long. */
+static json_t *mend_text(const struct arg_row *row, const struct tools_app *app, json_t *value)
 {
-    AUTO_FREE char *text = NULL;
+    AUTO_BUF struct buf text = BUF_INIT((size_t)args_limit(row, app));
 
     if (json_is_number(value))
         return in_words(value);
     if (!row->json_too || !(json_is_object(value) || json_is_array(value)))
         return same(value);
-    text = json_dumps(value, JSON_INDENT(2));
-    return json_string(text);
+    return json_write_pretty(value, &text) == 0 ? json_stringn(buf_str(&text), text.len)
+                                                : same(value);
 }
 
 /* Behind "data:image/png;base64,"; the whole text where there is no such head. */
@@ -340,22 +340,31 @@ static void end_entry(struct buf *entry, json_t *list)
     buf_reset(entry);
 }
 
+/* A list that has more than its row allows is refused however it goes on. */
+static bool is_too_long(const struct arg_row *row, const json_t *list)
+{
+    return json_array_size(list) > row->max_items;
+}
+
 /* "a, b" and "a b" are two names; commas in brackets, and in front of a version, separate none. */
-static void split_into(const char *text, json_t *list)
+static void split_into(const struct arg_row *row, const char *text, json_t *list)
 {
     AUTO_BUF struct buf entry = BUF_INIT(strlen(text) + 1);
+    const char *close = strchr(text, ']');
     bool comma = false;
     size_t len;
 
-    for (const char *at = text; *at; at += len) {
+    for (const char *at = text; *at && !is_too_long(row, list); at += len) {
         comma = false;
         for (len = strspn(at, BLANKS ","); len > 0; len--, at++)
             comma |= *at == ',';
         if (!*at)
             break;
         len = strcspn(at, BLANKS ",");
-        const char *open = memchr(at, '[', len), *close = open ? strchr(open, ']') : NULL;
-        if (close && close > at + len)
+        const char *open = memchr(at, '[', len);
+        if (open && close && close < open)
+            close = strchr(open, ']');
+        if (open && close && close > at + len)
             len = (size_t)(close - at) + strcspn(close, BLANKS ",");
         if (!goes_on(&entry, *at))
             end_entry(&entry, list);
@@ -372,7 +381,7 @@ static void add_entry(const struct arg_row *row, json_t *item, const char *langu
 
     if (row->split && json_is_string(item) &&
         strlen(json_string_value(item)) == json_string_length(item))
-        split_into(json_string_value(item), list);
+        split_into(row, json_string_value(item), list);
     else if (row->is_shell)
         json_array_append_new(list, mend_code(row, item, language));
     else
@@ -390,7 +399,7 @@ static json_t *mend_list(const struct arg_row *row, json_t *value, const char *l
     list = json_array();
     if (!json_is_array(items))
         add_entry(row, value, language, list);
-    for (size_t i = 0; (item = json_array_get(items, i)); i++)
+    for (size_t i = 0; !is_too_long(row, list) && (item = json_array_get(items, i)); i++)
         add_entry(row, item, language, list);
     return list;
 }
@@ -431,7 +440,7 @@ json_t *args_mend_value(const struct arg_row *row, const struct tools_app *app, 
     case ARG_NAME:
         return !row->required && is_blank(value) ? NULL : mend_path(row, value);
     case ARG_TEXT:
-        return row->is_code ? mend_code(row, value, language) : mend_text(row, value);
+        return row->is_code ? mend_code(row, value, language) : mend_text(row, app, value);
     case ARG_BASE64:
         return mend_base64(value);
     case ARG_BOOL:

@@ -40,7 +40,8 @@ struct mcp_tool_call {
     struct mcp_channel *channel; /* for notify.h; NULL: no client listens */
     bool single_client;          /* stdio: the client and this process end together */
     bool can_task;               /* may the answer be a task (mcp_result.task)? */
-    bool to_its_end;             /* what it runs is waited for, however long that takes */
+    bool to_its_end;             /* for another server's tool: what it runs is waited for, however
+                                    long that takes, and pictures are not shown */
     bool in_text;                /* a model reads the result: MCP_IN_TEXT */
 };
 

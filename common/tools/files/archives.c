@@ -100,8 +100,8 @@ const struct mcp_tool tool_upload_archive = {
     .output_schema = schema_upload_archive,
     .description =
         "Unpacks an archive (zip, or tar plain or compressed by gzip, bzip2, xz or zstd) into the "
-        "conversation's sandbox: all of it, or nothing when it is refused. Only files and folders: "
-        "an archive with links, devices or names that lead elsewhere is refused, as is one of more "
+        "conversation's sandbox: all of it, or nothing when it is refused. Links and devices are "
+        "left out; an archive with names that lead elsewhere is refused, as is one of more "
         "than " TEXT_OF(
             ARCHIVE_FILES_MAX) " entries. Should writing fail half-way, new files are "
                                "taken back, but not what was replaced. Modes are not kept.",

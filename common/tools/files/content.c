@@ -26,10 +26,7 @@ int content_decode(const char *argument, struct run_text base64, uint64_t max, s
     if (!buf_ok(out))
         return err_set(e, ERR_LIMIT, "argument '%s' decodes to more than %" PRIu64 " bytes",
                        argument, max);
-    return err_set(e, ERR_INVALID,
-                   "argument '%s' is not base64 (standard alphabet, padded with '=', without "
-                   "blanks or line breaks)",
-                   argument);
+    return err_set(e, ERR_INVALID, "argument '%s' is not base64", argument);
 }
 
 int content_fd(struct run_text content, struct err *e)
@@ -116,7 +113,7 @@ json_t *content_find_row(const struct mcp_tool_call *c, const char *conversation
     return json_incref(json_array_get(json_object_get(page, "files"), 0));
 }
 
-static bool is_text_type(const char *type)
+bool content_type_is_text(const char *type)
 {
     static const char *const others[] = {
         "application/json", "application/sql",      "application/toml",
@@ -134,12 +131,14 @@ static bool is_text_type(const char *type)
     return false;
 }
 
+bool content_is_plain(const char *data, size_t len)
+{
+    return utf8_valid(data, len) && !memchr(data, '\0', len);
+}
+
 bool content_is_text(const char *type, const struct buf *content)
 {
-    if (!is_text_type(type))
-        return false;
-    return content->len == 0 ||
-           (utf8_valid(content->data, content->len) && !memchr(content->data, '\0', content->len));
+    return content_type_is_text(type) && content_is_plain(buf_str(content), content->len);
 }
 
 /* ---- changes ---- */

@@ -34,7 +34,9 @@ json_t *content_base64(const struct buf *content);
 /* A file's row of broker_list_folder: its size and url. New reference; NULL: not found. */
 json_t *content_find_row(const struct mcp_tool_call *c, const char *conversation, const char *name);
 
-/* Can it be shown as text: by its type, and as valid UTF-8 without NULs? */
+/* Can it be shown as text: by its type, as valid UTF-8 without NULs, and both? */
+bool content_type_is_text(const char *type);
+bool content_is_plain(const char *data, size_t len);
 bool content_is_text(const char *type, const struct buf *content);
 
 /* ---- events for clients that listen: files of a sandbox changed ---- */

@@ -76,15 +76,15 @@ static void row_line(struct buf *line, const json_t *row, const struct words_bas
     buf_add_char(line, '\n');
 }
 
-/* base NULL: without links. Returns how many rows have room. */
-static size_t rows_text(const json_t *rows, const struct words_base *base, size_t room, bool full,
-                        struct buf *text)
+/* Returns how many rows have room. */
+static size_t rows_text(const json_t *rows, size_t room, bool links, bool full, struct buf *text)
 {
+    const struct words_base base = words_base_of(rows, json_array_size(rows));
     size_t i = 0;
 
     for (; i < json_array_size(rows); i++) {
         AUTO_BUF struct buf line = BUF_INIT(LINE_MAX_BYTES);
-        row_line(&line, json_array_get(rows, i), base, full);
+        row_line(&line, json_array_get(rows, i), links ? &base : NULL, full);
         if (i > 0 && text->len + line.len > room)
             break;
         buf_add(text, line.data, line.len);
@@ -92,36 +92,40 @@ static size_t rows_text(const json_t *rows, const struct words_base *base, size_
     return i;
 }
 
-/* Of the rows in this order; out NULL: only counts those that have room. */
-static size_t list_rows(const json_t *rows, size_t room, const struct list_files *l,
-                        struct mcp_result *out)
+static size_t rows_that_fit(const json_t *rows, size_t room, bool links, bool full)
 {
-    const size_t n = json_array_size(rows);
-    const struct words_base base = words_base_of(rows, n);
-    const bool full = detail_is_full(l->detail), links = base.len > 0 || n <= LINKS_EACH || full;
     AUTO_BUF struct buf text = BUF_INIT(room + LINE_MAX_BYTES);
-    size_t fit = rows_text(rows, links ? &base : NULL, room, full, &text);
 
-    if (out)
-        mcp_result_show(out, buf_str(&text), text.len);
-    return fit;
+    return rows_text(rows, room, links, full, &text);
 }
 
-static void list_tell(const struct mcp_tool_call *c, const json_t *page, size_t room,
-                      const struct list_files *l, struct mcp_result *out)
+/* Are the links said? Decided once, so that the rows that have room are those that are shown. */
+static bool has_links(const json_t *rows, bool full)
+{
+    const size_t n = json_array_size(rows);
+
+    return full || n <= LINKS_EACH || words_base_of(rows, n).len > 0;
+}
+
+static void list_tell(const struct mcp_tool_call *c, const json_t *page, bool links, bool full,
+                      struct mcp_result *out)
 {
     const char *next = json_get_string(page, "next");
     json_auto_t *sorted = words_sorted(json_object_get(page, "files"));
     const size_t n = json_array_size(sorted);
     const struct words_base base = words_base_of(sorted, n);
+    AUTO_BUF struct buf text = BUF_INIT((n + 1) * LINE_MAX_BYTES);
 
-    list_rows(sorted, room, l, out);
+    rows_text(sorted, SIZE_MAX, links, full, &text);
+    mcp_result_show(out, buf_str(&text), text.len);
     if (next)
         mcp_result_say(out, "%zu entries; more with cursor %s", n, next);
     else
         mcp_result_say(out, n == 0 ? "no files" : n == 1 ? "1 entry" : "%zu entries", n);
     if (c->in_text)
         words_say_base(out, &base);
+    if (c->in_text && !links && json_get_string(json_array_get(sorted, 0), "url"))
+        mcp_result_say(out, "links: %slist_files with limit %d", words_prefix(c), LINKS_EACH);
     if (json_get_bool(page, "incomplete", 0))
         mcp_result_say(out, "some are left out: too deep, too long a name, or unreadable");
 }
@@ -164,7 +168,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                       struct err *e)
 {
     const struct list_files *l = arguments;
-    const size_t room = detail_room(c, l->detail);
+    const bool full = detail_is_full(l->detail);
     struct broker_client client = tools_client(c->app, c->tenant, c->cancel_fd);
     struct broker_listing listing = {.conversation = l->conversation,
                                      .folder = l->folder ? l->folder : "",
@@ -177,8 +181,11 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
     if (listing.max == 0)
         return err_set(e, ERR_INVALID, "argument 'limit' must be from 1 to %d", BROKER_LIST_MAX);
     json_auto_t *page = broker_list_folder(&client, &listing, e);
-    size_t fit = c->in_text ? list_rows(json_object_get(page, "files"), room, l, NULL) : SIZE_MAX;
-    if (fit < json_array_size(json_object_get(page, "files"))) {
+    const json_t *rows = json_object_get(page, "files");
+    const bool links = has_links(rows, full);
+    const size_t fit = c->in_text ? rows_that_fit(rows, detail_room(c, l->detail), links, full)
+                                  : SIZE_MAX;
+    if (fit < json_array_size(rows)) {
         listing.max = fit; /* the cursor is that of a page's end */
         json_decref(page);
         page = broker_list_folder(&client, &listing, e);
@@ -192,7 +199,7 @@ static int list_files(const struct mcp_tool_call *c, void *arguments, struct mcp
                                 "nextCursor", json_object_get(page, "next"), "incomplete",
                                 json_object_get(page, "incomplete"), "filesExpireAt",
                                 json_object_get(page, "filesExpireAt"));
-    list_tell(c, page, room, l, out);
+    list_tell(c, page, links, full, out);
     return 0;
 }
 

@@ -111,14 +111,10 @@ static size_t whole_len(const struct piece *p, const struct buf *content)
     return whole > 0 ? whole : content->len;
 }
 
-static bool has_nul(const struct buf *content)
+/* What is of no type may be text. */
+static bool may_be_text(const struct piece *p)
 {
-    return content->len > 0 && memchr(content->data, '\0', content->len);
-}
-
-static bool is_text(const struct buf *content, size_t len)
-{
-    return len == 0 || (utf8_valid(content->data, len) && !has_nul(content));
+    return content_type_is_text(p->mime) || strcmp(p->mime, "application/octet-stream") == 0;
 }
 
 /* For a model a piece of a text is text, wherever it begins. */
@@ -127,7 +123,7 @@ static json_t *content_new(const struct piece *p, const struct read_file *r, boo
 {
     const size_t len = whole_len(p, content);
     const bool text = r->encoding ? strcmp(r->encoding, "text") == 0
-                                  : in_text || is_text(content, len);
+                                  : in_text || content_is_plain(buf_str(content), len);
     json_t *result = result_new(p, r->filename, text ? "text" : "base64",
                                 text ? len : content->len);
 
@@ -203,7 +199,6 @@ static void say_no_text(const struct piece *p, const struct read_file *r, struct
     mcp_result_say(out, "%s", buf_str(&line));
 }
 
-/* In base64 it is a third longer. */
 static uint64_t length_default(const struct mcp_tool_call *c)
 {
     const struct tools_app *app = c->app;
@@ -245,14 +240,16 @@ static int read_file(const struct mcp_tool_call *c, void *arguments, struct mcp_
     if (fd < 0 || piece_set_range(c, r, &p, e) < 0 || piece_read(&p, 0, HEAD_BYTES, &head, e) < 0)
         return -1;
     p.mime = media_type(r->filename, buf_str(&head), head.len);
-    if (c->in_text) /* programs get the bytes */
+    if (c->in_text && may_be_text(&p)) /* programs get the bytes */
         p.charset = charset_of_text(buf_str(&head), head.len);
     if (show_image(c, &p, r, out))
         return 0;
     if (piece_read(&p, p.offset, p.length, &content, e) < 0)
         return -1;
     if (c->in_text && !r->encoding && !p.charset &&
-        !(is_text(&head, utf8_whole_len(head.data, head.len)) && !has_nul(&content))) {
+        !(may_be_text(&p) &&
+          content_is_plain(buf_str(&head), utf8_whole_len(buf_str(&head), head.len)) &&
+          !memchr(buf_str(&content), '\0', content.len))) {
         say_no_text(&p, r, out);
         return 0;
     }

@@ -151,6 +151,8 @@ static int write_file(const struct mcp_tool_call *c, void *arguments, struct mcp
 
     if (w->base64.len == 0 && w->content.data)
         w->base64.data = NULL; /* from a model that fills in everything */
+    else if (w->content.len == 0 && w->base64.data)
+        w->content.data = NULL;
     if (!w->content.data == !w->base64.data)
         return err_set(e, ERR_INVALID, "give the content either as 'text' or as 'base64'");
     if (w->base64.data) {

@@ -55,6 +55,15 @@ static json_t *stream_of(const json_t *result, const char *name)
     return json_string_length(text) > 0 ? json_pack("[O]", text) : json_array();
 }
 
+/* With our own first sentence, if there is one. */
+static json_t *ended(const char *what, const char *status, const struct mcp_result *inner)
+{
+    const char *said = mcp_result_text(inner);
+
+    return json_sprintf("The %s was ended (%s). %.*s", what, status ? status : "unknown",
+                        (int)strcspn(said, "\n"), said);
+}
+
 /* The error in one line: the last line of the program's stderr. */
 static json_t *run_error(const json_t *result, const struct mcp_result *inner)
 {
@@ -65,9 +74,8 @@ static json_t *run_error(const json_t *result, const struct mcp_result *inner)
 
     if (status && strcmp(status, "ok") == 0)
         return json_null();
-    if (!status || strcmp(status, "error") != 0) /* with our own sentence, if there is one */
-        return json_sprintf("The code was ended (%s). %s", status ? status : "unknown",
-                            mcp_result_text(inner));
+    if (!status || strcmp(status, "error") != 0)
+        return ended("code", status, inner);
     while (end > 0 && (s[end - 1] == '\n' || s[end - 1] == ' '))
         end--;
     for (start = end; start > 0 && s[start - 1] != '\n';)
@@ -261,8 +269,7 @@ static json_t *install_error(const json_t *result, struct mcp_result *inner)
         return json_null();
     if (reason)
         return json_string(reason);
-    return json_sprintf("The installation was ended (%s). %s", status ? status : "unknown",
-                        mcp_result_text(inner));
+    return ended("installation", status, inner);
 }
 
 static void install_tool(const struct mcp_tool_call *c, struct mcp_result *out)

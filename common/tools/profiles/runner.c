@@ -156,15 +156,13 @@ static void tell_run(const struct mcp_tool_call *c, struct mcp_result *inner,
 {
     json_t *result = inner->structured;
     json_t *files = json_object_get(result, "files");
-    static const char *const ours[] = {"advice", "left", "leftOmitted"};
 
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-        json_object_del(result, ours[i]);
-    if (inner->is_error) { /* busy or lost: no result */
+    json_object_del(result, "advice"); /* is ours */
+    if (inner->is_error) {             /* busy or lost: no result */
         tell_failed_run(out, mcp_result_text(inner));
         return;
     }
-    if (run_report_has_status(result, "timeout"))
+    if (run_words_has_status(result, "timeout"))
         tell_timeout(c->app, result);
     for (size_t i = json_array_size(files); i-- > 0;) /* its clients open every file in the list */
         if (!json_get_string(json_array_get(files, i), "url"))
@@ -202,11 +200,13 @@ static void run(const struct mcp_tool_call *c, struct mcp_result *out)
 static void list_runners(const struct mcp_tool_call *c, struct mcp_result *out)
 {
     AUTO_MCP_RESULT struct mcp_result inner = {0};
+    json_t *arguments = adapt_known(list_arguments, c->arguments), *object;
+    const char *language = json_get_string(arguments, "language");
     struct err e = ERR_INIT;
-    json_t *object;
 
-    if (adapt_call(c, &tool_list_runners, adapt_known(list_arguments, c->arguments), &inner, out,
-                   &object, &e) == 0)
+    if (!language || !runners_have(c->app, language)) /* of another name: all of them */
+        json_object_del(arguments, "language");
+    if (adapt_call(c, &tool_list_runners, arguments, &inner, out, &object, &e) == 0)
         adapt_tell_text(out, json_incref(object), true);
     else
         adapt_tell_text(out, json_pack("{s:[], s:s}", "languages", "error", e.text), true);

@@ -3,6 +3,8 @@
 #include "common/tools/runs/advice.h"
 
 #include "common/base/auto.h"
+#include "common/tools/words.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +23,8 @@ enum ending {
 /* What the name in the output must be. */
 enum name_rule {
     ANY_NAME,
-    OF_PACKAGE, /* cut to a package's own name */
+    OF_PACKAGE, /* cut to a package's own name, which is not one of the user's modules */
+    OF_COMMAND, /* no path */
     OF_PROGRAM, /* one of the extras */
     OUTSIDE,    /* a path that programs cannot write to */
 };
@@ -67,6 +70,9 @@ static const struct {
 #define CAUGHT                                                                                     \
     "[Errno -3] Temporary failure in name resolution", "curl: (6) Could not resolve host",         \
         "getaddrinfo EAI_AGAIN"
+#define LOCALHOST                                                                                  \
+    "localhost is the sandbox, not the user's computer: only what the same program starts "        \
+    "answers there"
 #define ASK_NETWORK   "no network: call again with network true"
 #define NEVER_NETWORK "programs have no network on this server"
 
@@ -90,9 +96,8 @@ static const struct row rows[] = {
                   "File size limit exceeded"},
      .sentence = "a file may have {file} at most"},
     {.patterns = {"Disk quota exceeded", "EDQUOT"},
-     .sentence = "the conversation's files take too much: delete some (delete_file, or rm)"},
-    {.patterns = {"No space left on device", "ENOSPC"},
-     .sentence = "/tmp holds {tmp}: write what is large to /data"},
+     .sentence = "the conversation's files take too much: delete some with rm"},
+    {.patterns = {"No space left on device", "ENOSPC"}, .sentence = "/tmp holds {tmp}, /data more"},
 
     /* ---- packages ---- */
     {.facts = ADVICE_PACKAGES | ADVICE_OFFLINE,
@@ -160,19 +165,22 @@ static const struct row rows[] = {
                   "python3.9: command not found", "python3.10: command not found",
                   "python3.11: command not found", "python3.12: command not found"},
      .sentence = "there is one Python: python3"},
-    {FAILED,
+    {FAILED, .name = OF_COMMAND,
      .patterns = {": *: command not found", "command not found: *", ": *: not found",
-                  "Executable not found in $PATH: \"*\"", "spawn * ENOENT"},
+                  "Executable not found in $PATH: \"*\"", "spawn * ENOENT",
+                  /* of subprocess: open() has no such line before it */
+                  "err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: '*'"},
      .sentence = "{name} is not here, and Debian's packages cannot be added"},
 
     /* ---- network ---- */
     {.patterns = {"host='localhost'", "host='127.0.0.1'", "to localhost port ",
-                  "connecting to localhost", "connect ECONNREFUSED",
-                  "ECONNREFUSED: ", "at \"localhost\"", "on 'localhost",
-                  "[Errno 111] Connection refused", "localhost:*: Connection refused"},
-     .facts = ADVICE_OFFLINE,
-     .sentence = "localhost is the sandbox, not the user's computer: only what the same program "
-                 "starts answers there"},
+                  "connecting to localhost", "ECONNREFUSED 127.0.0.1", "at \"localhost\"",
+                  "on 'localhost", "localhost:*: Connection refused"},
+     .sentence = LOCALHOST},
+    /* Nothing else can refuse there. */
+    {.facts = ADVICE_OFFLINE,
+     .patterns = {"connect ECONNREFUSED", "ECONNREFUSED: ", "[Errno 111] Connection refused"},
+     .sentence = LOCALHOST},
     {.facts = ADVICE_OFFLINE | ADVICE_NETWORK, .patterns = {UNRESOLVED}, .sentence = ASK_NETWORK},
     {.facts = ADVICE_OFFLINE, .patterns = {UNRESOLVED}, .sentence = NEVER_NETWORK},
     /* Where the exception was caught and printed. */
@@ -189,7 +197,8 @@ static const struct row rows[] = {
      .sentence = "only /data, which is kept, and /tmp can be written"},
     {.facts = ADVICE_BEGINS,
      .patterns = {"No such file or directory", "ENOENT", "FileNotFoundError"},
-     .sentence = "this conversation is new and has no files: give the conversationId of before"},
+     .sentence = "this conversation is new and has no files: give the conversationId of before, if "
+                 "there was one"},
 
     /* ---- variables and input ---- */
     {.facts = ADVICE_ALONE | ADVICE_SESSIONS,
@@ -207,7 +216,8 @@ static const struct row rows[] = {
     {.facts = ADVICE_NO_INPUT,
      .patterns = {"EOFError: EOF when reading a line"},
      .sentence = "nobody types here: give the input as stdin"},
-    {.patterns = {"EOFError: EOF when reading a line"},
+    {.facts = ADVICE_INPUT,
+     .patterns = {"EOFError: EOF when reading a line"},
      .sentence = "it read more lines than stdin has"},
 };
 
@@ -229,6 +239,19 @@ static const char *extra_of(const char *name)
     return NULL;
 }
 
+/* Such modules are the user's own, and packages of these names are other things. */
+static bool is_own_module(const char *name)
+{
+    static const char *const names[] = {"app",  "config", "helper", "helpers",  "lib",
+                                        "main", "models", "module", "settings", "src",
+                                        "test", "tests",  "util",   "utils"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* "numpy" of "numpy.linalg", "@scope/name" of "@scope/name/part", "lodash" of "lodash/fp". */
 static bool cut_to_package(char *name)
 {
@@ -239,7 +262,7 @@ static bool cut_to_package(char *name)
     if (scope > strlen(name))
         return false;
     name[scope + strcspn(name + scope, scope ? "/" : "./")] = '\0';
-    return true;
+    return !is_own_module(name);
 }
 
 static bool is_below(const char *path, const char *folder)
@@ -254,6 +277,8 @@ static bool name_fits(enum name_rule rule, char *name)
     switch (rule) {
     case OF_PACKAGE:
         return cut_to_package(name);
+    case OF_COMMAND:
+        return *name && !strchr(name, '/');
     case OF_PROGRAM:
         return extra_of(name) != NULL;
     case OUTSIDE:
@@ -344,17 +369,6 @@ static bool row_fits(const struct row *r, const struct advice_case *c, const cha
 
 /* ---- sentences ---- */
 
-/* As settings are written: "1 GB" is 1g. */
-static void add_bound(struct buf *out, uint64_t bytes)
-{
-    const uint64_t mib = bytes >> 20;
-
-    if (mib >= 1024 && mib % 1024 == 0)
-        buf_addf(out, "%" PRIu64 " GB", mib / 1024);
-    else
-        buf_addf(out, "%" PRIu64 " MB", mib);
-}
-
 static void add_word(const struct advice_case *c, const char *word, size_t len, const char *name,
                      struct buf *out)
 {
@@ -365,7 +379,7 @@ static void add_word(const struct advice_case *c, const char *word, size_t len, 
 
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         if (strncmp(word, sizes[i].word, len) == 0)
-            add_bound(out, sizes[i].size);
+            words_binary_size(out, sizes[i].size);
     if (strncmp(word, "name", len) == 0)
         buf_add_str(out, name);
     else if (strncmp(word, "extra", len) == 0)

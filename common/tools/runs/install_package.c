@@ -98,7 +98,7 @@ static void install_tell(const json_t *result, struct mcp_result *out)
     AUTO_BUF struct buf text = BUF_INIT(256 * 1024);
     const json_t *item;
 
-    if (!run_report_has_status(result, "ok"))
+    if (!run_words_has_status(result, "ok"))
         buf_add_str(&text, "Nothing was installed.");
     else if (json_array_size(installed) == 0)
         buf_add_str(&text, "Everything that was asked for is there already.");
@@ -128,14 +128,14 @@ static int install(const struct mcp_tool_call *c, void *arguments, struct mcp_re
         run_report_busy(e, &busy, out);
         return 0;
     }
-    bool over = !run_report_has_status(result, "running");
+    bool over = !run_words_has_status(result, "running");
     run_report_tell(
         c,
         &(struct run_telling){.conversation = i->conversation,
-                              .words = {.no_output = run_report_has_status(result, "ok")}},
+                              .words = {.no_output = run_words_has_status(result, "ok")}},
         result, out);
     if (over && !out->is_error) {
-        out->is_error = !run_report_has_status(out->structured, "ok");
+        out->is_error = !run_words_has_status(out->structured, "ok");
         install_tell(out->structured, out);
     }
     return 0;

@@ -453,6 +453,26 @@ static size_t tail_len(const char *text, size_t len, size_t max)
     return max - utf8_lost_start(at, max);
 }
 
+/* Of a brief text's head or tail as much as has room in brief, in steps of a factor of two; others
+ * bytes of the text are already in the other part. */
+static size_t part_len(const char *text, size_t len, size_t room, size_t others, bool tail,
+                       bool brief)
+{
+    size_t (*cut)(const char *text, size_t len, size_t max) = tail ? tail_len : head_len;
+    size_t part = cut(text, len, room);
+
+    for (size_t max = 2 * room; brief && max > 0 && max + others < len; max *= 2) {
+        const size_t more = cut(text, len, max);
+        AUTO_BUF struct buf shown = BUF_INIT(3 * more + 1);
+
+        add_brief(&shown, tail ? text + len - more : text, more);
+        if (shown.len > room)
+            break;
+        part = more;
+    }
+    return part;
+}
+
 size_t printed_add(struct buf *out, const char *text, size_t len, size_t room, bool brief)
 {
     void (*add)(struct buf * out, const char *text, size_t len) = brief ? add_brief : add_printable;
@@ -465,8 +485,8 @@ size_t printed_add(struct buf *out, const char *text, size_t len, size_t room, b
         buf_add(out, buf_str(&all), all.len);
         return 0;
     }
-    head = head_len(text, len, room / 2);
-    tail = tail_len(text, len, room / 2);
+    head = part_len(text, len, room / 2, room / 2, false, brief);
+    tail = part_len(text, len, room / 2, head, true, brief);
     buf_reset(&all);
     add(&all, text, head);
     buf_add(out, buf_str(&all), all.len);

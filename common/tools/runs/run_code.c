@@ -42,7 +42,7 @@ static const struct arg_row run_code_arguments[] = {
     ARG_ROW(struct run_code, session, "session", ARG_BOOL, .listed = tools_have_psandboxes,
             .help = "Keep variables for the next call with session (not bash)."),
     ARG_ROW(struct run_code, network, "network", ARG_BOOL, .listed = tools_have_network,
-            .of_network = true, .also = "internet", .help = "Internet access."),
+            .of_network = true, .also = "internet", .help = "Internet access; else none."),
     ARG_ROW(struct run_code, timeout_ms, "timeoutMs", ARG_TIME,
             .max_setting = ARG_SETTING(timeout_max_ms), .initial_setting = ARG_SETTING(timeout_ms),
             .also = "timeout", .help = "Until it is stopped."),
@@ -80,15 +80,6 @@ static void describe_limits(const struct broker_limits *l, struct buf *out)
                  (double)l->wait_ms / 1000.0);
 }
 
-static void describe_network(const struct broker_limits *l, struct buf *out)
-{
-    if (l->network == NETWORK_NONE)
-        buf_add_str(out, "\n- No network.");
-    else
-        buf_addf(out, "\n- No network unless network is true%s.",
-                 l->network_ask ? " and the user agrees" : "");
-}
-
 static char *run_code_describe(void *app)
 {
     const struct tools_app *a = app;
@@ -101,7 +92,8 @@ static char *run_code_describe(void *app)
     if (tools_have_psandboxes(app))
         buf_add_str(&out, " Variables and processes live on with session only.");
     describe_limits(&a->limits, &out);
-    describe_network(&a->limits, &out);
+    if (!tools_have_network(app))
+        buf_add_str(&out, "\n- No network.");
     runners_describe(
         a, a->packages ? "\nLibraries (others: install_package):" : "\nLibraries:", true, &out);
     return buf_take(&out);
@@ -168,7 +160,7 @@ static void run_code_answer(const struct mcp_tool_call *c, const struct run_code
                             struct mcp_result *out)
 {
     const struct changes changes = {c->server, c->tenant, r->conversation};
-    bool running = run_report_has_status(take_result, "running");
+    bool running = run_words_has_status(take_result, "running");
     const char *named = json_get_string(c->arguments, "conversationId");
     const struct run_asked asked = {.network = r->tier != NETWORK_NONE,
                                     .session = r->session,

@@ -30,18 +30,6 @@
 #define META_NEXT_BYTE "sandcgi/nextByte" /* offset in the output behind the piece or gap */
 #define META_POSITION  "sandcgi/position" /* place in the queue */
 
-const char *run_report_status(const json_t *result)
-{
-    const char *status = json_get_string(result, "status");
-
-    return status ? status : "";
-}
-
-bool run_report_has_status(const json_t *result, const char *status)
-{
-    return strcmp(run_report_status(result), status) == 0;
-}
-
 static json_t *nothing_printed(void)
 {
     json_t *stream = json_pack("{s:b, s:i, s:i}", "truncated", 0, "kept", 0, "total", 0);
@@ -83,10 +71,10 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
 
     add_missing_members(take_result);
     out->structured = take_result;
-    out->is_error = run_report_has_status(take_result, "busy") ||
-                    run_report_has_status(take_result, "lost");
+    out->is_error = run_words_has_status(take_result, "busy") ||
+                    run_words_has_status(take_result, "lost");
     run_files_type(c, &files);
-    if (!files.brief)
+    if (!files.brief && !c->to_its_end)
         gallery_show(c, &files, out, &pictures);
     run_files_link(&files, out);
     words.pictures = pictures.len > 0 ? buf_str(&pictures) : NULL;
@@ -227,7 +215,7 @@ static enum mcp_task_status task_status(const json_t *result)
     } special[] = {{"running", MCP_TASK_WORKING},
                    {"cancelled", MCP_TASK_CANCELLED},
                    {"lost", MCP_TASK_FAILED}};
-    const char *name = run_report_status(result);
+    const char *name = run_words_status(result);
 
     for (size_t i = 0; i < ARRAY_LEN(special); i++)
         if (strcmp(name, special[i].name) == 0)

@@ -26,10 +26,6 @@ void run_report_tell(const struct mcp_tool_call *c, const struct run_telling *ho
 /* A run that was not started: e says why, busy when to try again. */
 void run_report_busy(const struct err *e, const struct broker_busy *busy, struct mcp_result *out);
 
-/* "running", "ok", …; "" when the result has none. */
-const char *run_report_status(const json_t *result);
-bool run_report_has_status(const json_t *result, const char *status);
-
 /* How a call that runs something wants to wait. */
 struct run_waiting {
     struct arg_integer wait_ms; /* 0: the answer comes at once */

@@ -6,6 +6,7 @@
 #include "common/mcp/features/content.h"
 #include "common/rpc/json.h"
 #include "common/tools/runs/advice.h"
+#include "common/tools/runs/permit.h"
 #include "common/tools/runs/printed.h"
 #include "common/tools/tools_app.h"
 #include "common/tools/words.h"
@@ -17,6 +18,18 @@
 #define LEFT_MAX     (64u * 1024)
 #define COMMAND_SAID 100 /* bytes */
 #define TEXT_MAX     (128u * 1024 * 1024)
+
+const char *run_words_status(const json_t *result)
+{
+    const char *status = json_get_string(result, "status");
+
+    return status ? status : "";
+}
+
+bool run_words_has_status(const json_t *result, const char *status)
+{
+    return strcmp(run_words_status(result), status) == 0;
+}
 
 static json_int_t number_of(const json_t *result, const char *name)
 {
@@ -110,16 +123,22 @@ static unsigned facts_of(const struct mcp_tool_call *c, const struct run_asked *
                          const json_t *result)
 {
     const struct tools_app *app = c->app;
+    const bool fresh = json_get_bool(result, "sessionStarted", 0);
+    struct err none = ERR_INIT;
+    enum network_tier tier;
+    const bool can = permit_network(c, true, &tier, &none) == 0;
     const struct {
         bool is;
         enum advice_fact fact;
     } all[] = {
-        {!asked || !asked->network, ADVICE_OFFLINE},
+        /* A session goes on with the network that an earlier call gave it. */
+        {!can || (asked && !asked->network && (!asked->session || fresh)), ADVICE_OFFLINE},
         {asked && !asked->session && !asked->begins, ADVICE_ALONE},
         {asked && asked->begins, ADVICE_BEGINS},
         {asked && !asked->input, ADVICE_NO_INPUT},
-        {json_get_bool(result, "sessionStarted", 0), ADVICE_FRESH},
-        {tools_have_network(c->app), ADVICE_NETWORK},
+        {asked && asked->input, ADVICE_INPUT},
+        {fresh, ADVICE_FRESH},
+        {can, ADVICE_NETWORK},
         {app->packages, ADVICE_PACKAGES},
         {tools_have_psandboxes(c->app), ADVICE_SESSIONS},
     };
@@ -189,6 +208,8 @@ static void advise(const struct mcp_tool_call *c, const struct run_asked *asked,
     AUTO_BUF struct buf left = BUF_INIT(LEFT_MAX), sentence = BUF_INIT(SAID_MAX);
 
     words_left(&left, result);
+    json_object_del(result, "left");
+    json_object_del(result, "leftOmitted");
     add_advice(result, &left, out);
     if (!has_reason(result))
         advice_find(&its, &sentence);
@@ -228,23 +249,16 @@ static void advise_rest(const struct mcp_tool_call *c, const json_t *result, jso
                        words_prefix(c));
 }
 
-static bool is(const json_t *result, const char *status)
-{
-    const char *its = json_get_string(result, "status");
-
-    return its && strcmp(its, status) == 0;
-}
-
 static void say_next(const struct mcp_tool_call *c, const struct run_asked *asked, json_t *result,
                      const json_t *output, json_int_t rest_from, struct mcp_result *out)
 {
     const char *note = json_get_string(result, "sessionNote");
 
-    if (is(result, "running"))
+    if (run_words_has_status(result, "running"))
         advise_running(c, result, rest_from, out);
     else
         advise_rest(c, result, rest_from, out);
-    if (is(result, "ok") && json_string_length(output) == 0 &&
+    if (run_words_has_status(result, "ok") && json_string_length(output) == 0 &&
         json_array_size(json_object_get(result, "files")) == 0 &&
         !json_object_get(result, "newOutput") && !json_object_get(result, "results") &&
         !json_object_get(result, "left"))
@@ -335,7 +349,7 @@ static bool was_cut_off(const json_t *result)
                                        "disk_limit", "cancelled",     "killed"};
 
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (is(result, ends[i]))
+        if (run_words_has_status(result, ends[i]))
             return true;
     return false;
 }

@@ -5,6 +5,10 @@
 
 #include <jansson.h>
 
+/* "running", "ok", …; "" when the result has none. */
+const char *run_words_status(const json_t *result);
+bool run_words_has_status(const json_t *result, const char *status);
+
 /* What the call asked for that ran it. */
 struct run_asked {
     bool network, session, input;

@@ -192,7 +192,7 @@ static int exec(const struct mcp_tool_call *c, void *arguments, struct mcp_resul
         return -1;
     const char *conversation = json_get_string(result, "conversationId");
     const struct changes changes = {c->server, c->tenant, conversation ? conversation : ""};
-    bool running = run_report_has_status(result, "running");
+    bool running = run_words_has_status(result, "running");
     if (running && c->can_task)
         out->task = run_tasks_new(result);
     if (out->task) {

@@ -78,7 +78,9 @@ ROWS = (
     ("the time", python("import time\nprint('begun', flush=True)\ntime.sleep(60)", timeoutMs=2000), "begun", "stopped after", "timeoutMs allows up to"),
     ("threads", python("import threading, time\nfor i in range(5000): threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"),
      "processes and threads at once"),
-    ("/tmp is full", python("with open('/tmp/a', 'wb') as f:\n    for i in range(900): f.write(bytes(1 << 20))"), re.compile(r"\n/tmp holds \d+ MB: write what is large to /data|out of memory")),
+    ("a command that there is not, of subprocess", python("import subprocess\nsubprocess.run(['htop', '-V'])"), "\nhtop is not here, and Debian's"),
+    ("a module of one's own that is missing", python("import utils"), no("is not installed")),
+    ("/tmp is full", python("with open('/tmp/a', 'wb') as f:\n    for i in range(900): f.write(bytes(1 << 20))"), re.compile(r"\n/tmp holds \d+ MB, /data more|out of memory")),
 
     # ---- output ----
     ("a progress bar", python("import sys, time\nfor i in range(101):\n    sys.stderr.write(f'\\r{i}%|' + '#' * i)\nprint('\\ndone')"), "100%|###", no("99%"), short(200)),

@@ -316,6 +316,7 @@ static void roff_sees_no_command_in_a_text(void **state)
 static const struct conf_other others[] = {
     {.name = "UNIT_JOBS", .ours = "UNIT_WORKERS"},
     {.name = "UNIT_WAIT_S", .ours = "UNIT_TIME", .unit = "s"},
+    {.name = "UNIT_KEY", .ours = "UNIT_SECRET"},
     {.name = "UNIT_GONE", .instead = "nothing is lost"},
     {0},
 };
@@ -334,12 +335,16 @@ static void names_of_others_count_where_ours_are_not_set(void **state)
     AUTO_BUF struct buf notes = BUF_INIT(4096);
 
     (void)state;
-    assert_works(load_others(&s, "UNIT_JOBS=3\nUNIT_WAIT_S=7\nUNIT_GONE=x\n", &notes, &e), e);
+    assert_works(
+        load_others(&s, "UNIT_JOBS=3\nUNIT_WAIT_S=7\nUNIT_GONE=x\nUNIT_KEY=hushhush\n", &notes, &e),
+        e);
     assert_int_equal(s.workers, 3);
     assert_int_equal(s.time, 7000);
     assert_contains(buf_str(&notes), "line 1: UNIT_JOBS is taken for UNIT_WORKERS=3\n");
     assert_contains(buf_str(&notes), "line 2: UNIT_WAIT_S is taken for UNIT_TIME=7s\n");
     assert_contains(buf_str(&notes), "UNIT_GONE is not taken: nothing is lost\n");
+    assert_contains(buf_str(&notes), "UNIT_KEY is taken for UNIT_SECRET=(secret)\n");
+    assert_null(strstr(buf_str(&notes), "hushhush"));
     conf_clear(table, &s);
     buf_reset(&notes);
     setenv("UNIT_WORKERS", "5", 1); /* ours counts wherever it is */

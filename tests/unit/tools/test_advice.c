@@ -16,6 +16,9 @@
 #define DISPLAY  "there is no display: "
 #define LOCAL    "localhost is the sandbox"
 #define FIXED    "Debian's packages cannot be added by programs"
+#define OF_SUBPROCESS                                                                              \
+    "    raise child_exception_type(errno_num, err_msg, err_filename)\n"                           \
+    "FileNotFoundError: [Errno 2] No such file or directory: "
 #define OPERATOR " is not here: the server's operator adds it with RUNNER_EXTRAS="
 
 static const struct row {
@@ -29,8 +32,9 @@ static const struct row {
     {"error", 0, "RuntimeError: can't start new thread", "at most 128 processes and threads"},
     {"error", 0, "OSError: [Errno 27] File too large", "a file may have 1 GB at most"},
     {"killed", 0, "File size limit exceeded", "a file may have 1 GB at most"},
-    {"error", 0, "cp: a: Disk quota exceeded", "the conversation's files take too much"},
-    {"error", 0, "OSError: [Errno 28] No space left on device", "/tmp holds 64 MB"},
+    {"error", 0, "cp: a: Disk quota exceeded",
+     "the conversation's files take too much: delete some with rm"},
+    {"error", 0, "OSError: [Errno 28] No space left on device", "/tmp holds 64 MB, /data more"},
     {"error", PACKAGES | OFFERED, "ERROR: No matching distribution found for humanize",
      "x_install_package brings humanize: pip"},
     {"error", PACKAGES | OFFERED, "error: DNSResolveFailed downloading package manifest left-pad",
@@ -49,6 +53,7 @@ static const struct row {
     {"error", PACKAGES, " - Missing optional dependency 'pyarrow'. pyarrow is", "pyarrow is not"},
     {"error", PACKAGES, "/usr/bin/python3: No module named pytest", "pytest is not installed: x_"},
     {"error", PACKAGES, "    $ pip install -U kaleido\n", "kaleido is not installed: x_"},
+    {"error", PACKAGES, "ModuleNotFoundError: No module named 'utils.text'", NULL},
     {"error", 0, "ModuleNotFoundError: No module named 'polars'",
      "polars is not installed, and cannot be"},
     {"error", PACKAGES, "error: Cannot find module './own' from '/data/a.ts'", NULL},
@@ -65,7 +70,14 @@ static const struct row {
     {"error", 0, "a.sh: line 1: python3.11: command not found", "there is one Python"},
     {"error", 0, "a.sh: line 1: htop: command not found", "htop is not here, and Debian's"},
     {"ok", 0, "a.sh: line 1: htop: command not found", NULL},
+    {"error", 0, "sh: 1: ./own: not found", NULL},
+    {"error", ADVICE_BEGINS, OF_SUBPROCESS "'dot'", "dot is not here, and Debian's"},
+    {"error", ADVICE_BEGINS, OF_SUBPROCESS "'./own'", "this conversation is new"},
+    {"error", ADVICE_BEGINS, "FileNotFoundError: [Errno 2] No such file or directory: 'dot'",
+     "this conversation is new and has no files: give the conversationId of before, if there was"},
     {"error", OFFERED, "ConnectionRefusedError: [Errno 111] Connection refused", LOCAL},
+    {"error", ADVICE_NETWORK, "ConnectionRefusedError: [Errno 111] Connection refused", NULL},
+    {"error", ADVICE_NETWORK, "HTTPConnectionPool(host='localhost', port=80): Max retries", LOCAL},
     {"error", OFFERED, "gaierror: [Errno -3] Temporary failure in name resolution", NO_NET},
     {"error", OFFERED, "curl: (6) Could not resolve host: example.com", NO_NET},
     {"error", OFFERED, "     code: \"EAI_AGAIN\"\n", NO_NET},
@@ -85,7 +97,8 @@ static const struct row {
     {"error", 0, "NameError: name 'df' is not defined", NULL},
     {"error", ADVICE_FRESH, "ReferenceError: df is not defined", "this session is new"},
     {"error", ADVICE_NO_INPUT, "EOFError: EOF when reading a line", "nobody types here"},
-    {"error", 0, "EOFError: EOF when reading a line", "it read more lines than stdin has"},
+    {"error", ADVICE_INPUT, "EOFError: EOF when reading a line", "it read more lines than stdin"},
+    {"error", 0, "EOFError: EOF when reading a line", NULL},
     {"ok", PACKAGES, "ModuleNotFoundError: No module named 'polars'", NULL},
     {"timeout", OFFERED, "Temporary failure in name resolution", NULL},
     {"error", PACKAGES, "ModuleNotFoundError: No module named ''", NULL},

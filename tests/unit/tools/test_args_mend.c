@@ -43,7 +43,7 @@ static const struct arg_row table[] = {
     {.name = "packages", .type = ARG_LIST, .max = 999, .max_items = 9, .split = true},
     {.name = "environment", .type = ARG_MAP, .max = 999, .max_items = 9, .also = "env"},
     {.name = "stdin", .type = ARG_TEXT, .max = 999},
-    {.name = "text", .type = ARG_TEXT, .max = 999, .json_too = true, .also = "content data"},
+    {.name = "text", .type = ARG_TEXT, .max = 99, .json_too = true, .also = "content data"},
     {.name = "base64", .type = ARG_BASE64, .max = 999},
     {.name = "filename", .type = ARG_NAME, .max = 99, .also = "path file"},
     {.name = "folder", .type = ARG_NAME, .max = 99, .folder = true},
@@ -173,6 +173,11 @@ static void what_has_one_meaning_is_taken(void **state)
         {"{\"timeout\":45}", "{\"timeoutMs\":45000}", "timeoutMs 45 was taken as 45 s"},
         {"{\"timeout\":45000}", "{\"timeoutMs\":45000}", ""},
         {"{\"timeoutSecs\":1.5}", "{\"timeoutMs\":1500}", ""},
+        {"{\"timeout_seconds\":\" 90 \"}", "{\"timeoutMs\":90000}", ""},
+        {"{\"timeout_seconds\":\"2 min\"}", "{\"timeoutMs\":120000}", ""},
+        {"{\"timeout_seconds\":\"soon\"}", "{\"timeoutMs\":\"soon\"}", ""},
+        {"{\"timeout_seconds\":\"\"}", "{}", ""},
+        {"{\"timeout_seconds\":0.05}", "{\"timeoutMs\":50}", ""},
         {"{\"length\":2000}", "{\"length\":1000}", "length 2000 is above the limit: 1000"},
         {"{\"length\":5}", "{\"length\":5}", ""},
         {"{\"size\":2000}", "{\"size\":2000}", ""},
@@ -286,7 +291,40 @@ static void of_many_arguments_other_names_are_not_sought(void **state)
     json_auto_t *is = args_mend(table, &app, arguments, notices, &e);
     assert_int_equal(json_object_size(is), 0);
     assert_int_equal(json_array_size(notices), 1);
-    assert_non_null(strstr(json_string_value(json_array_get(notices, 0)), "…: passed over"));
+    const char *said = json_string_value(json_array_get(notices, 0));
+    assert_non_null(strstr(said, "…: passed over"));
+    assert_null(strstr(said, "did you mean"));
+}
+
+/* What a text of some megabytes is split into. */
+static json_t *split(const char *piece, size_t n)
+{
+    AUTO_BUF struct buf text = BUF_INIT(32u << 20);
+    struct err e = ERR_INIT;
+    json_auto_t *notices = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        buf_add_str(&text, piece);
+    json_auto_t *arguments = json_pack("{s:s}", "packages", buf_str(&text));
+    json_auto_t *is = args_mend(table, &app, arguments, notices, &e);
+    return json_incref(json_object_get(is, "packages"));
+}
+
+static void a_list_grows_little_beyond_its_limit_and_in_linear_time(void **state)
+{
+    json_auto_t *names = split("a ", 1000000);
+    json_auto_t *open = split("<[ ", 1000000);
+    struct err e = ERR_INIT;
+    json_auto_t *notices = json_array();
+    json_auto_t *arguments = json_pack("{s:o}", "packages", json_array());
+
+    (void)state;
+    assert_in_range(json_array_size(names), 10, 11); /* args_fill names the limit of 9 */
+    assert_int_equal(json_array_size(open), 1);
+    for (int i = 0; i < 1000; i++)
+        json_array_append_new(json_object_get(arguments, "packages"), json_string("a b"));
+    json_auto_t *is = args_mend(table, &app, arguments, notices, &e);
+    assert_in_range(json_array_size(json_object_get(is, "packages")), 10, 11);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -294,5 +332,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_has_one_meaning_is_taken),
     cmocka_unit_test(a_name_near_that_of_a_missing_argument_is_refused),
     cmocka_unit_test(of_many_arguments_other_names_are_not_sought),
+    cmocka_unit_test(a_list_grows_little_beyond_its_limit_and_in_linear_time),
 };
 UNIT_TESTS(tests)

@@ -193,6 +193,25 @@ static void a_model_gets_text_whatever_its_encoding(void **state)
     reads(READ("b.bin", ""), "b.bin: not text: 4 bytes of application/octet-stream");
 }
 
+/* Though they could be read as text. */
+static void what_is_no_text_by_its_type_is_a_link(void **state)
+{
+    static const char pdf[] = "%PDF-1.4\n%\x93\x8c\x8b\x9e ReportLab Generated PDF document\n";
+
+    (void)state;
+    world.server.in_text = true;
+    world.app.limits.answer_max = 1000;
+    fake_broker_add_file("a.pdf", pdf, sizeof pdf - 1);
+    fake_broker_add_file("a", pdf, sizeof pdf - 1);
+    fake_broker_add_file("a.rtf", "{\\rtf1 x}", 9);
+    fake_broker_add_file("a.svg", "<svg/>", 6);
+    reads(READ("a.pdf", ""), "a.pdf: not text: 48 bytes of application/pdf");
+    reads(READ("a", ""), "a: not text: 48 bytes of application/pdf");
+    reads(READ("a.rtf", ""), "a.rtf: not text: 9 bytes of application/rtf");
+    reads(READ("a.rtf", ",\"encoding\":\"text\""), "{\\rtf1 x}");
+    reads(READ("a.svg", ""), "<svg/>");
+}
+
 static void a_file_is_written_from_text_or_base64(void **state)
 {
     json_auto_t *text = NULL, *bytes = NULL;
@@ -210,6 +229,9 @@ static void a_file_is_written_from_text_or_base64(void **state)
                 "{\"content\":\"hi\",\"conversationId\":\"c\",\"name\":\"a\\nb\","
                 "\"replace\":true,\"tenant\":\"me\"}");
     assert_json(published, "[\"sandbox://c/a%0Ab\",\"sandbox://c/a%0Ab\"]");
+    json_auto_t *both = NULL;
+    works("write_file", WRITE(",\"text\":\"\",\"base64\":\"aGk=\""), &both);
+    assert_string_equal(json_get_string(json_array_get(fake_broker.puts, 2), "content"), "hi");
 }
 
 static void content_is_one_of_two_and_bounded(void **state)
@@ -220,12 +242,17 @@ static void content_is_one_of_two_and_bounded(void **state)
     memset(longest, 'x', 1001);
     AUTO_FREE char *over = mem_printf(WRITE(",\"text\":\"%s\""), longest);
     assert_refused("write_file", WRITE(""), "either");
-    assert_refused("write_file", WRITE(",\"text\":\"\",\"base64\":\"QQ==\""), "either");
+    assert_refused("write_file", WRITE(",\"text\":\"a\",\"base64\":\"QQ==\""), "either");
     assert_refused("write_file", WRITE(",\"base64\":\"a\""), "not base64");
     assert_refused("write_file", over, "'text' is longer than 1000 bytes");
+    world.app.limits.file_max = 20;
+    assert_refused("write_file", WRITE(",\"text\":{\"a\":[1,2]}"),
+                   "'text' is longer than 20 bytes");
     err_set(&fake_broker.trouble, ERR_EXISTS, "there is something");
     assert_refused("write_file", WRITE(",\"text\":\"\""),
                    "argument 'filename': there is something of that name already; overwrite");
+    assert_refused("write_file", WRITE(",\"text\":\"\",\"overwrit\":true"),
+                   "unknown argument 'overwrit' (did you mean 'overwrite'?): passed over");
     assert_int_equal(json_array_size(fake_broker.puts), 0);
 }
 
@@ -252,6 +279,57 @@ static void a_page_is_asked_for_as_the_call_says(void **state)
                 "\"recursive\":false,\"tenant\":\"me\"},"
                 "{\"after\":\"YQ==\",\"conversationId\":\"c\",\"folder\":\"f\",\"glob\":\"*.c\","
                 "\"max\":7,\"op\":\"list_folder\",\"recursive\":true,\"tenant\":\"me\"}]");
+}
+
+static void push_signed(int n)
+{
+    json_auto_t *rows = json_array();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new(rows,
+                              json_pack("{s:o, s:s, s:i, s:o}", "name", json_sprintf("%060d", i),
+                                        "type", "file", "size", 5, "url",
+                                        json_sprintf("https://x.test/%060d?s=%d", i, i)));
+    json_auto_t *page = json_pack("{s:O, s:s}", "files", rows, "next", "YQ==");
+    AUTO_FREE char *text = json_dumps(page, 0);
+    fake_broker_push_file_answer(text);
+}
+
+/* The entries that are counted are those that are shown, each with its link or none of them. */
+static void links_that_are_signed_are_said_of_short_lists(void **state)
+{
+    static const struct {
+        int page[2];
+        const char *arguments;
+        size_t links;
+        const char *says;
+    } cases[] = {
+        {{30, 14}, "", 0, "\n14 entries; more with cursor YQ==\nlinks: list_files with limit 20"},
+        {{20, 6}, ",\"limit\":20", 6, "\n6 entries; more with cursor YQ=="},
+        {{3, 0}, "", 3, "\n3 entries; more with cursor YQ=="},
+    };
+
+    (void)state;
+    world.server.in_text = true;
+    world.app.limits.answer_max = 1024;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *arguments = mem_printf("{\"conversationId\":\"c\"%s}", cases[i].arguments);
+        size_t links = 0, asked = json_array_size(fake_broker.file_asks);
+
+        push_signed(cases[i].page[0]);
+        if (cases[i].page[1])
+            push_signed(cases[i].page[1]);
+        json_auto_t *result = tools_world_call(&world, "list_files", arguments);
+        const char *text = tools_world_text(result, 0);
+        for (const char *at = text; (at = strstr(at, ": https://x.test/")); at++)
+            links++;
+        assert_int_equal(links, cases[i].links);
+        assert_contains(text, cases[i].says);
+        if (cases[i].page[1])
+            assert_int_equal(
+                json_get_integer(json_array_get(fake_broker.file_asks, asked + 1), "max", 0),
+                cases[i].page[1]);
+    }
 }
 
 static void a_conversation_without_a_sandbox_has_no_files(void **state)
@@ -319,9 +397,11 @@ static const struct CMUnitTest tests[] = {
     CASE(a_picture_comes_as_an_image),
     CASE(bad_ranges_and_names_are_refused),
     CASE(a_model_gets_text_whatever_its_encoding),
+    CASE(what_is_no_text_by_its_type_is_a_link),
     CASE(a_file_is_written_from_text_or_base64),
     CASE(content_is_one_of_two_and_bounded),
     CASE(a_page_is_asked_for_as_the_call_says),
+    CASE(links_that_are_signed_are_said_of_short_lists),
     CASE(a_conversation_without_a_sandbox_has_no_files),
     CASE(deleting_a_folder_tells_of_its_files),
     CASE(moving_a_folder_tells_of_old_and_new_names),

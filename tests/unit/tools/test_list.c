@@ -213,11 +213,10 @@ static void run_code_states_what_holds(void **state)
         {50000,
          1 << 30,
          NETWORK_PUBLIC,
-         {"300 s, 1 GB memory, 0.5 CPU, 64 MB in /tmp", "more than 50 s goes on",
-          "No network unless network is true."},
-         "agrees"},
+         {"300 s, 1 GB memory, 0.5 CPU, 64 MB in /tmp", "more than 50 s goes on", "/data"},
+         "etwork"}, /* its argument says it, to those who have it */
         {0, 0, NETWORK_NONE, {"Limits: 300 s.", "No network.", "/data"}, "goes on"},
-        {300000, 256 << 20, NETWORK_LAN, {"256 MB memory", "unless", "0.5 CPU"}, "goes on"},
+        {300000, 1536 << 20, NETWORK_LAN, {"1.5 GB memory", "/tmp", "0.5 CPU"}, "goes on"},
     };
 
     (void)state;

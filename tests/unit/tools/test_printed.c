@@ -36,6 +36,29 @@ static void long_text_keeps_its_head_and_its_tail(void **state)
     }
 }
 
+/* 60,000 bytes of a bar that is drawn over, then a table. */
+static void what_is_short_in_brief_leaves_room_for_the_rest(void **state)
+{
+    AUTO_BUF struct buf text = BUF_INIT(100000), out = BUF_INIT(100000);
+    size_t head;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        buf_addf(&text, "\r%3d%%|%-54d", i / 10, i);
+    buf_add_char(&text, '\n');
+    for (int i = 0; i < 1000; i++)
+        buf_addf(&text, "row %04d of a table\n", i);
+    head = printed_add(&out, text.data, text.len, 16384, true);
+    assert_true(out.len <= 16384 + 100);
+    assert_true(head > 60000 / 2);
+    assert_contains(buf_str(&out), " bytes left out ...]\n");
+    assert_contains(buf_str(&out), "row 0999");
+    buf_reset(&out);
+    assert_true(printed_add(&out, text.data, text.len, 1, true) == 0);
+    for (size_t room = 1; room < text.len; room *= 3) /* whatever the room is, it ends */
+        printed_add(&out, text.data, text.len, room, true);
+}
+
 static void what_steers_a_terminal_is_left_out(void **state)
 {
     static const char steering[] = "a\033[1;31mred\033[0m\033]0;t\a\tb\r\n\x7F";
@@ -154,6 +177,7 @@ static void an_exception_that_others_led_to_is_not_longer_than_needed(void **sta
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(long_text_keeps_its_head_and_its_tail),
+    cmocka_unit_test(what_is_short_in_brief_leaves_room_for_the_rest),
     cmocka_unit_test(what_steers_a_terminal_is_left_out),
     cmocka_unit_test(a_line_is_shown_as_it_was_drawn_last),
     cmocka_unit_test(equal_lines_are_counted_where_that_saves),

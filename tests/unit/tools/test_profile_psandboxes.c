@@ -139,6 +139,20 @@ static void nothing_is_connected_to(void **state)
     }
 }
 
+static void an_error_of_the_interpreter_is_one_sentence(void **state)
+{
+    (void)state;
+    tools_world_offer(&world, "interpreter");
+    fake_broker_push_result("{\"status\":\"timeout\",\"durationMs\":1000,\"stdout\":\"\","
+                            "\"left\":[\"/tmp/a.csv\"],\"files\":[{\"name\":\"b.csv\",\"size\":1,"
+                            "\"url\":\"u\"}]}");
+    AUTO_FREE char *text = text_of("create_run_close", "{\"code\":\"1\"}");
+    json_auto_t *told = json_loads(text, 0, NULL);
+    assert_string_equal(json_get_string(told, "error"),
+                        "The code was ended (timeout). stopped after 1.0 s: timeoutMs allows up to "
+                        "300000");
+}
+
 static void every_tool_has_texts_and_a_schema(void **state)
 {
     (void)state;
@@ -169,6 +183,7 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(files_of_a_container_are_below_its_folder, tools_open_calm),
     TOOLS_TEST_AFTER(nothing_is_connected_to, tools_open_calm),
     TOOLS_TEST_AFTER(local_paths_begin_where_the_server_was_started, tools_open_calm),
+    TOOLS_TEST_AFTER(an_error_of_the_interpreter_is_one_sentence, tools_open_calm),
     TOOLS_TEST_AFTER(every_tool_has_texts_and_a_schema, tools_open_calm),
 };
 UNIT_TESTS(tests)

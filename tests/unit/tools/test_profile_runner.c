@@ -87,6 +87,20 @@ static void a_run_is_told_as_all_generations_did(void **state)
     assert_int_equal(json_get_integer(asked, "waitMs", -9), 0);
 }
 
+static void pictures_that_no_one_sees_are_not_looked_at(void **state)
+{
+    static const char wide[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\7\xd0\0\0\3\xe8 2000 by 1000";
+
+    (void)state;
+    fake_broker_add_file("a.png", wide, sizeof wide - 1);
+    fake_broker_push_ok("", "[{\"name\":\"a.png\",\"size\":38,\"change\":\"created\","
+                            "\"url\":\"https://x/a.png\"}]");
+    json_decref(
+        payload("run_code", "{\"conversationId\":\"c\",\"language\":\"python\",\"code\":\"x\"}"));
+    assert_int_equal(fake_broker.opens, 0);
+    assert_int_equal(json_array_size(fake_broker.runs), 1);
+}
+
 static void a_timeout_begins_its_stderr(void **state)
 {
     fake_broker_push_result("{\"success\":false,\"status\":\"timeout\",\"exitCode\":null,"
@@ -168,9 +182,13 @@ static void an_upload_says_where_the_file_is(void **state)
 static void languages_have_images(void **state)
 {
     json_auto_t *told = payload("list_runners", "{}");
+    json_auto_t *one = payload("list_runners", "{\"language\":\"python\"}");
+    json_auto_t *unknown = payload("list_runners", "{\"language\":\"js\"}");
     const json_t *first = json_array_get(json_object_get(told, "languages"), 0);
 
     (void)state;
+    assert_int_equal(json_array_size(json_object_get(one, "languages")), 1);
+    assert_true(json_equal(unknown, told));
     assert_string_equal(json_get_string(first, "language"), "bash");
     assert_string_equal(json_get_string(first, "image"), "sandcgi-runner-bash:latest");
 }
@@ -232,6 +250,7 @@ static void our_own_tools_are_not_there(void **state)
 static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(three_tools_in_their_order, set_up),
     TOOLS_TEST_AFTER(a_run_is_told_as_all_generations_did, set_up),
+    TOOLS_TEST_AFTER(pictures_that_no_one_sees_are_not_looked_at, set_up),
     TOOLS_TEST_AFTER(a_timeout_begins_its_stderr, set_up),
     TOOLS_TEST_AFTER(programs_have_the_time_that_clients_expect_unless_the_operator_sets_one,
                      set_up),

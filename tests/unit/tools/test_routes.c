@@ -193,6 +193,11 @@ static void a_new_conversation_gets_its_name_before_its_home(void **state)
     struct asked a = call_tool(w, "run_code", "{\"language\":\"bash\",\"code\":\":\"}");
     char key[MCP_KEY_MAX + 3];
 
+    expect_call(w, "read_file", "{\"conversationId\":\" \\n\",\"filename\":\"f\"}", "");
+    struct asked blank = call_tool(
+        w, "run_code", "{\"language\":\"bash\",\"code\":\":\",\"conversationId\":\" \"}");
+    assert_int_equal(strlen(blank.answer.to.name), 21); /* as if it were left out */
+    asked_clear(&blank);
     assert_int_equal(a.answer.to.by, MCP_BY_KEY);
     assert_int_equal(strlen(a.answer.to.name), 21);
     assert_int_equal(json_array_size(fake_broker.runs), 0);

@@ -419,6 +419,19 @@ static void a_language_that_just_arrived_runs_at_once(void **state)
     assert_false(is_error(result));
 }
 
+static void another_name_of_a_language_that_is_known_asks_no_one(void **state)
+{
+    json_auto_t *before = tools_world_row(&world, "run_code"); /* fills the memory */
+
+    (void)state;
+    assert_non_null(before);
+    fake_broker_push_ok("", "[]");
+    json_auto_t *result = tools_world_call(
+        &world, "run_code", "{\"conversationId\":\"c\",\"language\":\"py\",\"code\":\"\"}");
+    assert_false(is_error(result));
+    assert_int_equal(fake_broker.runner_questions, 1);
+}
+
 static void mistakes_are_named_and_nothing_runs(void **state)
 {
     static const struct {
@@ -593,6 +606,7 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST(without_python_nothing_is_drawn),
     TOOLS_TEST(an_unknown_language_lists_what_there_is),
     TOOLS_TEST(a_language_that_just_arrived_runs_at_once),
+    TOOLS_TEST(another_name_of_a_language_that_is_known_asks_no_one),
     TOOLS_TEST(mistakes_are_named_and_nothing_runs),
 
     TOOLS_TEST(without_a_conversation_each_call_gets_one_of_its_own),

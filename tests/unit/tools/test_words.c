@@ -186,6 +186,11 @@ static void what_was_left_and_is_gone_is_named(void **state)
         assert_contains(tools_world_text(result, 0), cases[i].wanted);
         assert_null(strstr(tools_world_text(result, 0), "printed nothing"));
     }
+    world.server.in_text = false;
+    json_auto_t *result = told("ok", cases[0].more);
+    const json_t *object = json_object_get(result, "structuredContent");
+    assert_int_equal(json_array_size(json_object_get(object, "advice")), 1);
+    assert_null(json_object_get(object, "left")); /* said once */
 }
 
 static void advice_is_a_member_too_and_none_of_an_installation(void **state)
@@ -201,6 +206,43 @@ static void advice_is_a_member_too_and_none_of_an_installation(void **state)
     AUTO_FREE char *installation = mem_printf("%s,\"reason\":\"no\"", output);
     json_auto_t *failed = told("error", installation);
     assert_null(json_object_get(json_object_get(failed, "structuredContent"), "advice"));
+}
+
+/* What is not known is not said. */
+static void advice_is_true_of_later_calls_and_of_callers_without_a_network(void **state)
+{
+    static const char unresolved[] = ",\"output\":\"Temporary failure in name resolution\"",
+                      session[] = ",\"session\":true", first[] = ",\"sessionStarted\":true",
+                      ended[] = ",\"output\":\"EOFError: EOF when reading a line\"";
+    static const struct {
+        const char *network, *arguments, *more[2], *wanted; /* NULL: nothing is said */
+    } cases[] = {
+        {NULL, "", {unresolved, ""}, "no network: call again with network true"},
+        {"none", "", {unresolved, ""}, "programs have no network"},
+        {NULL, session, {unresolved, first}, "no network: call again with network true"},
+        {NULL, session, {unresolved, ""}, NULL},
+        {"none", session, {unresolved, ""}, "programs have no network"},
+        {NULL, ",\"stdin\":\"1\"", {ended, ""}, "it read more lines than stdin has"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_FREE char *text = mem_printf("{\"status\":\"error\",\"exitCode\":1%s%s}",
+                                          cases[i].more[0], cases[i].more[1]);
+        world.network = cases[i].network;
+        fake_broker_push_result(text);
+        json_auto_t *result = run(cases[i].arguments);
+        if (cases[i].wanted)
+            assert_contains(tools_world_text(result, 0), cases[i].wanted);
+        else
+            assert_null(strstr(tools_world_text(result, 0), "network"));
+        world.network = NULL;
+        json_array_append_new(fake_broker.looks, json_loads(text, 0, NULL));
+        json_auto_t *again = tools_world_call(&world, "get_run", "{\"runId\":\"a\"}");
+        assert_contains(tools_world_text(again, 0), "exit code 1");
+        assert_null(strstr(tools_world_text(again, 0), "network"));
+        assert_null(strstr(tools_world_text(again, 0), "stdin"));
+    }
 }
 
 static void a_time_limit_that_cannot_be_raised_says_so(void **state)
@@ -233,6 +275,7 @@ static const struct CMUnitTest tests[] = {
     TOOLS_TEST_AFTER(links_that_are_signed_each_are_said_each, set_up),
     TOOLS_TEST_AFTER(what_was_left_and_is_gone_is_named, set_up),
     TOOLS_TEST_AFTER(advice_is_a_member_too_and_none_of_an_installation, set_up),
+    TOOLS_TEST_AFTER(advice_is_true_of_later_calls_and_of_callers_without_a_network, set_up),
     TOOLS_TEST_AFTER(a_time_limit_that_cannot_be_raised_says_so, set_up),
     TOOLS_TEST_AFTER(names_of_settings_are_for_operators, set_up),
     TOOLS_TEST_AFTER(a_run_is_kept_when_it_prints_more_than_is_shown, set_up),

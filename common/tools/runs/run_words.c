@@ -161,17 +161,19 @@ static void words_left(struct buf *line, const json_t *result)
     for (size_t i = 0; i < n; i++)
         in_tmp += json_is_string(json_array_get(left, i)) &&
                   strncmp(json_string_value(json_array_get(left, i)), tmp, strlen(tmp)) == 0;
-    if (n > 0)
-        buf_add_str(line, in_tmp == n ? "left in /tmp and gone: " : "left and gone: ");
+    if (n + (size_t)more == 0)
+        return;
+    buf_add_str(line, n > 0 && in_tmp == n ? "left in /tmp and gone: " : "left and gone: ");
     for (size_t i = 0; i < n; i++) {
         const char *path = json_string_value(json_array_get(left, i));
         buf_add_str(line, i > 0 ? ", " : "");
         content_clean_name(path ? path + (in_tmp == n ? strlen(tmp) : 0) : "?", line);
     }
     if (more > 0)
-        buf_addf(line, " and %" JSON_INTEGER_FORMAT " more", more);
-    if (n > 0)
-        buf_add_str(line, "; write to /data");
+        buf_addf(line,
+                 n > 0 ? " and %" JSON_INTEGER_FORMAT " more" : "%" JSON_INTEGER_FORMAT " files",
+                 more);
+    buf_add_str(line, "; write to /data");
 }
 
 static void add_advice(json_t *result, const struct buf *sentence, struct mcp_result *out)
@@ -208,8 +210,6 @@ static void advise(const struct mcp_tool_call *c, const struct run_asked *asked,
     AUTO_BUF struct buf left = BUF_INIT(LEFT_MAX), sentence = BUF_INIT(SAID_MAX);
 
     words_left(&left, result);
-    json_object_del(result, "left");
-    json_object_del(result, "leftOmitted");
     add_advice(result, &left, out);
     if (!has_reason(result))
         advice_find(&its, &sentence);

@@ -158,7 +158,7 @@ def is_shown(tree, source):
     called = getattr(getattr(last, "value", None), "func", None)
     if not isinstance(last, ast.Expr) or getattr(called, "id", "") in SILENT[0] or getattr(called, "attr", "") in SILENT[1]:
         return False
-    line = source.encode(errors="replace").splitlines()[last.end_lineno - 1]
+    line = source.splitlines()[last.end_lineno - 1]
     return not line[last.end_col_offset:].lstrip().startswith(b";")
 
 
@@ -189,10 +189,10 @@ class Session:
             self.await_all(result)
 
     def parse(self, source, name):
-        """The tree, and the text that it is of."""
+        """The tree, and the bytes that it is of."""
         flags = self.compiler.flags | ast.PyCF_ONLY_AST
         try:
-            return compile(source, name, "exec", flags, True), source
+            return compile(source, name, "exec", flags, True), source.encode(errors="replace")
         except SyntaxError:
             text = translate(source, name)
             if text is None:

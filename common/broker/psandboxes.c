@@ -100,25 +100,42 @@ static int check_image(const struct spawner *s, const char *image, struct err *e
     return 0;
 }
 
+/* The conversation's session that was not given the call because of its network: the new one takes
+ * its place. NULL: there is none. */
+static struct child *find_session_before(const struct spawner *s, const struct want *want,
+                                         const struct engine_runner *runner)
+{
+    struct child *before = want->session ? children_find_session(s->children, want->sandbox_dir,
+                                                                 want->language, runner->image)
+                                         : NULL;
+
+    return before && child_is_idle_session(before) ? before : NULL;
+}
+
 static int psandbox_start_new(const struct spawner *s, int fd, const json_t *head,
                               const struct want *want, struct err *e)
 {
     struct supervisor_start wanted = {
         .call = {.head = head, .connection = fd, .sandbox_dir = want->sandbox_dir}};
-    struct child *child = NULL;
+    struct child *child = NULL, *before = NULL;
 
     if (want->image && check_image(s, want->image, e) < 0)
         return -1;
     if (want->language && !(wanted.runner = runners_find(s->runners, want->language, e)))
         return -1;
-    if (check_room(s, want, e) < 0)
+    before = find_session_before(s, want, wanted.runner);
+    if (!before && check_room(s, want, e) < 0)
         return -1;
     child = spawn_supervisor(s, CHILD_PSANDBOX, &wanted, e);
     if (!child)
         return -1;
+    if (before)
+        supervisors_end_one(before, before->session_network == NETWORK_NONE
+                                        ? "it had no network, which this call wants"
+                                        : "it had a network, which is not this call's");
     child_set_owner(child, want->tenant, want->conversation);
-    child->network = wire_network(head) != NETWORK_NONE;
     child->session = want->session;
+    child->session_network = wire_network(head);
     child->n_handed = want->session;
     child->used_us = clock_mono_us();
     return 0;

@@ -80,8 +80,10 @@
 
 /* The member "network" of a head. */
 enum network_tier wire_network(const json_t *head);
-/* The member "sessionNetwork": a session that has no more than that goes on with it. */
-enum network_tier wire_session_network(const json_t *head);
+/* May the head's call run in a session that has that network? A session's network stays as it
+ * began: a call that wants one needs that one. A call that wants none goes on with what calls
+ * before it were given, up to the member "sessionNetwork". */
+bool wire_network_suits(const json_t *head, enum network_tier session);
 
 /* The head of "run", without what is in its body. */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);

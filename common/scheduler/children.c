@@ -95,14 +95,19 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
 }
 
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
-                                    const char *language, const char *image, bool network)
+                                    const char *language, const char *image)
 {
-    for (struct child *c = list->first; c; c = c->next)
-        if (c->session && c->state != CHILD_ENDED && strcmp(c->sandbox_dir, sandbox_dir) == 0 &&
-            (tenants_list_has(c->language, language) ||
-             (image && c->image && c->network == network && strcmp(c->image, image) == 0)))
+    struct child *of_image = NULL;
+
+    for (struct child *c = list->first; c; c = c->next) {
+        if (!c->session || c->state == CHILD_ENDED || strcmp(c->sandbox_dir, sandbox_dir) != 0)
+            continue;
+        if (tenants_list_has(c->language, language))
             return c;
-    return NULL;
+        if (image && c->image && strcmp(c->image, image) == 0)
+            of_image = c;
+    }
+    return of_image;
 }
 
 bool child_is_idle_session(const struct child *child)

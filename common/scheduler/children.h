@@ -49,8 +49,9 @@ struct child {
     char *tenant, *conversation; /* NULL until claimed; of a job the tenant only */
     enum job_limit limit;        /* of a job: the share that it counts for */
     bool network, background;
-    bool single_use; /* its run wants no other in the same container */
-    bool session;    /* a persistent sandbox that keeps variables */
+    bool single_use;                   /* its run wants no other in the same container */
+    bool session;                      /* a persistent sandbox that keeps variables, */
+    enum network_tier session_network; /* and its network */
     json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt",
                         "background"}]; NULL: none; owned */
     size_t n_handed; /* calls that it has been handed to run something, and has not told of yet */
@@ -84,11 +85,10 @@ struct child *children_find_run(struct children *list, const char *tenant, const
 /* The tenant's persistent sandbox of that id; NULL. */
 struct child *children_find_psandbox(struct children *list, const char *tenant,
                                      const char *psandbox_id);
-/* The persistent sandbox that keeps the variables of that language and sandbox directory, or would,
- * since it is of the language's image (NULL: unknown) and has a network or none, as wanted; NULL.
- */
+/* The persistent sandbox that keeps the variables of that language and sandbox directory; else the
+ * one that would, since it is of the language's image (NULL: unknown); NULL. */
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
-                                    const char *language, const char *image, bool network);
+                                    const char *language, const char *image);
 /* Of the tenant's (NULL: everyone's) sessions that run nothing the one that is unused longest;
  * NULL.
  */

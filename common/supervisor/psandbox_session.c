@@ -356,12 +356,10 @@ void psandbox_cell_next(struct supervisor *s)
 int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
-    enum network_tier wanted = wire_network(call->run.head);
     enum network_tier network = wire_network(s->base.start->call.head);
 
     /* The main process begins another one as soon as nothing runs in this. */
-    if (wanted != network &&
-        (wanted != NETWORK_NONE || network > wire_session_network(call->run.head)))
+    if (!wire_network_suits(call->run.head, network))
         return err_set(e, ERR_BUSY,
                        "network: this session runs something %s it; call again when that has ended",
                        network == NETWORK_NONE ? "without" : "with");

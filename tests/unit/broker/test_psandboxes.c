@@ -488,12 +488,9 @@ static void expect_handed(int channel, const char *op)
     close(connection);
 }
 
-/* ann's session that has a network, in her conversation c; its channel, when it has its row. */
-static int adopt_with_network(struct broker_world *w)
+/* Until OF_BEFORE has its row. */
+static void await_row(struct broker_world *w, int channel)
 {
-    int channel = adopt(w, OF_BEFORE,
-                        json_pack("{s:s, s:s, s:i}", "call", "session", "language", "python",
-                                  "network", NETWORK_PUBLIC));
     for (;;) {
         int caller = ask(w, about("psandbox_logs"));
         struct pollfd p[] = {{.fd = channel, .events = POLLIN}, {.fd = caller, .events = POLLIN}};
@@ -503,6 +500,15 @@ static int adopt_with_network(struct broker_world *w)
             break;
     }
     expect_handed(channel, "psandbox_logs");
+}
+
+/* ann's session that has that network, in her conversation c; its channel. */
+static int adopt_with_network(struct broker_world *w, enum network_tier network)
+{
+    int channel = adopt(
+        w, OF_BEFORE,
+        json_pack("{s:s, s:s, s:i}", "call", "session", "language", "python", "network", network));
+    await_row(w, channel);
     return channel;
 }
 
@@ -511,7 +517,7 @@ static void a_session_keeps_its_network_where_the_caller_may_have_one(void **sta
     struct broker_world *w = *state;
     struct err e = ERR_INIT;
     bw_start_broker(w);
-    int channel = adopt_with_network(w);
+    int channel = adopt_with_network(w, NETWORK_PUBLIC);
     json_t *head = session_head();
     json_object_set_new(head, "sessionNetwork", json_integer(NETWORK_PUBLIC));
     int caller = ask(w, head);
@@ -523,6 +529,60 @@ static void a_session_keeps_its_network_where_the_caller_may_have_one(void **sta
     assert_string_equal(json_get_string(end, "do"), "end");
     assert_contains(json_get_string(end, "why"), "it had a network");
     assert_string_not_equal(anew, PSANDBOX_ID_PREFIX OF_BEFORE);
+    close(caller);
+    close(channel);
+    bw_close(w);
+}
+
+/* A call like that goes on with the session. */
+static void expect_handed_session(struct broker_world *w, int channel, const char *language,
+                                  enum network_tier network, enum network_tier session_network)
+{
+    json_t *head = session_head();
+
+    json_object_set_new(head, "language", json_string(language));
+    json_object_set_new(head, "network", json_integer(network));
+    json_object_set_new(head, "sessionNetwork", json_integer(session_network));
+    int caller = ask(w, head);
+    expect_handed(channel, "session");
+    close(caller);
+}
+
+static void a_session_is_not_given_up_for_one_that_cannot_begin(void **state)
+{
+    struct broker_world *w = *state;
+    struct pollfd quiet = {.events = POLLIN};
+
+    w->config.limits.network = NETWORK_PUBLIC;
+    bw_start_broker(w);
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s}", "call", "session", "language", "python"));
+    await_row(w, channel);
+    json_t *head = session_head();
+    json_object_set_new(head, "network", json_integer(NETWORK_LAN));
+    bw_expect_error(ask(w, head), ERR_DENIED, "SANDBOX_NETWORK");
+    quiet.fd = channel;
+    assert_int_equal(poll(&quiet, 1, 0), 0);
+    expect_handed_session(w, channel, "python", NETWORK_NONE, NETWORK_NONE);
+    close(channel);
+    bw_close(w);
+}
+
+static void another_network_than_the_sessions_begins_another(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    bw_start_broker(w);
+    int channel = adopt_with_network(w, NETWORK_LAN);
+    expect_handed_session(w, channel, "python", NETWORK_NONE, NETWORK_LAN);
+    json_auto_t *over = json_pack("{s:s, s:[], s:i}", "is", "runs", "runs", "dealt", 1);
+    assert_works(wire_send(channel, over, -1, &e), e);
+    json_t *head = session_head(); /* SANDBOX_NETWORK has become public */
+    json_object_set_new(head, "sessionNetwork", json_integer(NETWORK_PUBLIC));
+    int caller = ask(w, head);
+    json_auto_t *end = wire_recv(channel, NULL, deadline_in_ms(20000), &e);
+    assert_string_equal(json_get_string(end, "do"), "end");
     close(caller);
     close(channel);
     bw_close(w);
@@ -709,6 +769,8 @@ static const struct CMUnitTest tests[] = {
     TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
     TEST(one_that_does_not_say_whose_it_is_is_not_taken),
     TEST(a_session_keeps_its_network_where_the_caller_may_have_one),
+    TEST(a_session_is_not_given_up_for_one_that_cannot_begin),
+    TEST(another_network_than_the_sessions_begins_another),
     TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
     TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
     TEST(one_of_a_conversation_keeps_its_files),

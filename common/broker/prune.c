@@ -33,8 +33,8 @@ static int check_unused(const struct prune *p, const char *sandbox_dir, struct e
                            "a program of this conversation is still running (run %s): wait for "
                            "its end, or cancel it",
                            c->run_id);
-        return err_set(e, ERR_BUSY,
-                       "a persistent sandbox of this conversation is still open: close it first");
+        return err_set(e, ERR_BUSY, "a persistent sandbox of this conversation is still open: %s",
+                       c->ending ? "it is about to end; try again" : "close it first");
     }
     if (run_queue_uses_sandbox(p->queue, sandbox_dir))
         return err_set(e, ERR_BUSY,

@@ -129,7 +129,7 @@ void supervisors_end_one(struct child *child, const char *why)
 
     if (child_io_end(child, why, &e) < 0)
         log_debug("%s cannot be told to end: %s", child->run_id, e.text);
-    child_set_state(child, CHILD_ENDED);
+    child->ending = true;
 }
 
 static struct child *find_session(struct broker *b, const json_t *head)
@@ -191,7 +191,7 @@ bool supervisors_hand(struct broker *b, int fd, const json_t *head)
     struct err e = ERR_INIT;
 
     /* Of one that has ended there is a record, if any. */
-    if (!child || child->state == CHILD_ENDED || must_be_replaced(child, head) ||
+    if (!child || !child_takes_calls(child) || must_be_replaced(child, head) ||
         child_io_hand(child, &call, &e) < 0)
         return false;
     if (op_of(head) == OP_EXEC || op_of(head) == OP_SESSION) {
@@ -260,7 +260,7 @@ void supervisors_end(struct broker *b)
             (leaves && run && c->state != CHILD_ENDED)) {
             child_io_close(&b->io, c);
             children_remove(b->children, c);
-        } else if (c->state != CHILD_ENDED && (psandbox || (b->ending && run))) {
+        } else if (child_takes_calls(c) && (psandbox || (b->ending && run))) {
             supervisors_end_one(c, NULL);
         }
     }

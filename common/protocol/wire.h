@@ -21,8 +21,9 @@
  *   {"op":"delete_conversation"|"exchange_conversation", tenant, conversationId, …}
  *   {"op":"status"|"ready"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
- *   {"op":"adopt", runId, call: the operation that it goes on with, …members of that head}: a
- * supervisor that has outlived its main process; the connection becomes its channel
+ *   {"op":"adopt", runId, call: the operation that it goes on with, …members of that head, of a
+ * persistent sandbox runs, usedMs (clock_mono_ms)}: a supervisor that has outlived its main
+ * process; the connection becomes its channel
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
  * With a tenant there may be "limits": the section of SANDBOX_TENANTS_FILE that counts instead of
  * it.

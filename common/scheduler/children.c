@@ -94,13 +94,18 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
     return NULL;
 }
 
+bool child_takes_calls(const struct child *child)
+{
+    return child->state != CHILD_ENDED && !child->ending;
+}
+
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
                                     const char *language, const char *image)
 {
     struct child *of_image = NULL;
 
     for (struct child *c = list->first; c; c = c->next) {
-        if (!c->session || c->state == CHILD_ENDED || strcmp(c->sandbox_dir, sandbox_dir) != 0)
+        if (!c->session || !child_takes_calls(c) || strcmp(c->sandbox_dir, sandbox_dir) != 0)
             continue;
         if (tenants_list_has(c->language, language))
             return c;
@@ -112,7 +117,7 @@ struct child *children_find_session(struct children *list, const char *sandbox_d
 
 bool child_is_idle_session(const struct child *child)
 {
-    return child->session && child->state != CHILD_ENDED && !child->reattaching &&
+    return child->session && child_takes_calls(child) && !child->reattaching &&
            child->n_handed == 0 && json_array_size(child->calls) == 0;
 }
 
@@ -121,8 +126,7 @@ struct child *children_find_idle_session(struct children *list, const char *tena
     struct child *found = NULL;
 
     for (struct child *c = list->first; c; c = c->next)
-        if (child_is_idle_session(c) && (!tenant || is_of(c, tenant)) &&
-            (!found || c->used_us < found->used_us))
+        if (child_is_idle_session(c) && is_of(c, tenant) && (!found || c->used_us < found->used_us))
             found = c;
     return found;
 }

@@ -289,6 +289,26 @@ static void sessions_of_others_give_way_to_a_tenant_without_one(void **state)
     bw_close(w);
 }
 
+static void sessions_give_way_to_what_has_less(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.persistent.server_max = w->config.limits.persistent.tenant_max = 4;
+    bw_start_broker(w);
+    AUTO_FREE char *only = cell(w, "eve", "one"); /* the oldest of all */
+    AUTO_FREE char *one = cell(w, "ann", "one");
+    AUTO_FREE char *two = cell(w, "ann", "two");
+    AUTO_FREE char *three = cell(w, "ann", "three");
+    expect_refusal(w, "bob", &in_bash, ERR_BUSY, "no room"); /* that would never give way */
+    AUTO_FREE char *busy = cell(w, "bob", "busy");
+    expect_not_found(w, "ann", one);
+    expect_no_cell(w, "bob", "two", ERR_BUSY, "SANDBOX_PERSISTENT_SERVER"); /* ann has 2, too */
+    expect_mine(w, "eve", only);
+    expect_mine(w, "ann", two);
+    expect_mine(w, "ann", three);
+    expect_mine(w, "bob", busy);
+    bw_close(w);
+}
+
 /* One of a broker before; its channel. */
 static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 {
@@ -548,6 +568,47 @@ static void expect_handed_session(struct broker_world *w, int channel, const cha
     close(caller);
 }
 
+static void the_use_of_a_session_is_known_to_the_next_broker(void **state)
+{
+    struct broker_world *w = *state;
+
+    bw_start_broker(w);
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s, s:I}", "call", "session", "language", "python",
+                                  "usedMs", (json_int_t)clock_mono_ms() + 60000));
+    await_row(w, channel);
+    AUTO_FREE char *one = cell(w, "ann", "one");
+    AUTO_FREE char *two = cell(w, "ann", "two");
+    expect_not_found(w, "ann", one);
+    expect_handed_session(w, channel, "python", NETWORK_NONE, NETWORK_NONE);
+    close(channel);
+    bw_close(w);
+}
+
+static void the_files_of_one_that_gives_way_stay_until_it_has_ended(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    w->config.limits.persistent.tenant_max = 1;
+    bw_start_broker(w);
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s}", "call", "session", "language", "python"));
+    await_row(w, channel);
+    AUTO_FREE char *other = cell(w, "ann", "other");
+    json_auto_t *end = wire_recv(channel, NULL, deadline_in_ms(20000), &e);
+    assert_string_equal(json_get_string(end, "do"), "end");
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), "c", &e));
+    assert_int_equal(e.kind, ERR_BUSY);
+    assert_contains(e.text, "about to end");
+    json_auto_t *ended = json_pack("{s:s}", "is", "ended");
+    assert_works(wire_send(channel, ended, -1, &e), e);
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), "c", &e));
+    assert_int_equal(e.kind, ERR_NOT_FOUND); /* it had none */
+    close(channel);
+    bw_close(w);
+}
+
 static void a_session_is_not_given_up_for_one_that_cannot_begin(void **state)
 {
     struct broker_world *w = *state;
@@ -764,6 +825,9 @@ static const struct CMUnitTest tests[] = {
     TEST(the_session_that_is_unused_longest_gives_way),
     TEST(what_runs_and_what_a_client_made_stay),
     TEST(sessions_of_others_give_way_to_a_tenant_without_one),
+    TEST(sessions_give_way_to_what_has_less),
+    TEST(the_use_of_a_session_is_known_to_the_next_broker),
+    TEST(the_files_of_one_that_gives_way_stay_until_it_has_ended),
     TEST(one_of_a_broker_before_counts_and_gets_its_calls),
     TEST(another_version_is_met_at_a_reload),
     TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),

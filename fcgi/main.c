@@ -127,7 +127,8 @@ static int run_check(const char *config_path)
         return 1;
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
-    fputs(settings.notes, stderr);
+    for (const char *line = settings.notes; *line; line += strcspn(line, "\n") + 1)
+        fprintf(stderr, "sandcgi: note: %.*s\n", (int)strcspn(line, "\n"), line);
     check_settings(&settings, config_path, &found);
     for (size_t i = 0; i < found.n; i++)
         fprintf(stderr, "sandcgi: %s%s%s%s\n", found.items[i].state == FINDING_NOTE ? "note: " : "",

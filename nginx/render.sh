@@ -241,17 +241,29 @@ profiles()
     { echo all && words "${value[PROFILES]}" | sed -e 's/^all$/runner\nsession\ncontainer\ninterpreter/' -e '/^none$/d'; } | sort -u
 }
 
-# Where the first server's clients had their stream once, they find that of its tools.
+# also_at PLACE OTHER: what is at PLACE is at OTHER, too. nginx looks at a body's size before it rewrites.
+also_at()
+{
+    echo "location = ${value[PREFIX]}$2 {
+    client_max_body_size ${value[BODY_MAX]};
+    error_page 413 @sandcgi_error;
+    rewrite ^ ${value[PREFIX]}$1 last;
+}"
+}
+
+# A slash at the end changes nothing. Where the first server's clients had their stream once, they find that of its tools.
 derive_profiles()
 {
-    local word locations=''
+    local word locations
+    locations=$(also_at /mcp /mcp/; also_at /mcp/api /mcp/api/)$'\n'
     while read -r word; do
         [[ $word =~ ^[a-z]{1,32}$ ]] || die "PROFILES must be names of sets of tools such as session, not '$word'"
         [[ $word != api ]] || die "PROFILES: /mcp/api is there already, with all tools and structured results"
         locations+="location = ${value[PREFIX]}/mcp/$word {"$'\n'"    set \$sandcgi_tools $word;"$'\n'
         locations+="    set \$sandcgi_answers \"\";"$'\n'
         locations+="    include \"${value[CONF_DIR]}/mcp.conf\";"$'\n}\n'
-        [[ $word != runner ]] || locations+="location = ${value[PREFIX]}/mcp/events { rewrite ^ ${value[PREFIX]}/mcp/runner last; }"$'\n'
+        locations+=$(also_at "/mcp/$word" "/mcp/$word/")$'\n'
+        [[ $word != runner ]] || locations+=$(also_at /mcp/runner /mcp/events)$'\n'
     done < <(profiles)
     value[PROFILE_LOCATIONS]=${locations%$'\n'}
 }

@@ -33,8 +33,8 @@ static int check_unused(const struct prune *p, const char *sandbox_dir, struct e
                            "a program of this conversation is still running (run %s): wait for "
                            "its end, or cancel it",
                            c->run_id);
-        return err_set(e, ERR_BUSY,
-                       "a persistent sandbox of this conversation is still open: close it first");
+        return err_set(e, ERR_BUSY, "a persistent sandbox of this conversation is still open: %s",
+                       c->ending ? "it is about to end; try again" : "close it first");
     }
     if (run_queue_uses_sandbox(p->queue, sandbox_dir))
         return err_set(e, ERR_BUSY,
@@ -44,15 +44,15 @@ static int check_unused(const struct prune *p, const char *sandbox_dir, struct e
 }
 
 /* A warm container on it is released: it would serve the next run from .trash. */
-static int sandbox_take_away(struct prune *p, const char *sandbox_dir,
-                             char trash[TRASH_NAME_LEN + 1], struct err *e)
+static int sandbox_take_away(struct prune *p, const char *sandbox_dir, const char *to,
+                             char out[TRASH_NAME_LEN + 1], struct err *e)
 {
     const struct sandbox_root *root = p->spawner->root;
 
     if (check_unused(p, sandbox_dir, e) < 0)
         return -1;
     warm_pool_release(p->warm_pool, sandbox_dir);
-    if (sandbox_retire(root, sandbox_dir, trash, e) < 0)
+    if (sandbox_retire(root, sandbox_dir, to, out, e) < 0)
         return -1;
     state_forget(root, sandbox_dir);
     unsaved_note(root, sandbox_dir);
@@ -62,23 +62,19 @@ static int sandbox_take_away(struct prune *p, const char *sandbox_dir,
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e)
 {
     const struct sandbox_root *root = p->spawner->root;
-    char sandbox_dir[SANDBOX_NAME_LEN + 1], trash[TRASH_NAME_LEN + 1];
+    char sandbox_dir[SANDBOX_NAME_LEN + 1], staged[TRASH_NAME_LEN + 1];
 
     if (sandbox_name_of(root, head, sandbox_dir, e) < 0)
         return NULL;
     bool expired = state_take_expired(root, sandbox_dir) > 0;
-    if (p->emptier.pid > 0) { /* else it would remove what the job counts */
-        helper_end(&p->emptier);
-        p->trash = true;
-    }
-    if (sandbox_take_away(p, sandbox_dir, trash, e) < 0) {
+    if (sandbox_take_away(p, sandbox_dir, STAGING_DIR, staged, e) < 0) {
         if (e->kind == ERR_NOT_FOUND)
             err_set(e, ERR_NOT_FOUND, "conversationId: there is nothing to delete%s",
                     expired ? "; the files of this conversation have expired before" : "");
         return NULL;
     }
     json_t *work = json_deep_copy(head);
-    json_object_set_new(work, "trash", json_string(trash));
+    json_object_set_new(work, "staged", json_string(staged));
     json_object_set_new(work, "at", json_integer(clock_unix_s()));
     return work;
 }
@@ -179,7 +175,7 @@ static void remove_expired(struct prune *p, const char *sandbox_dir, int64_t las
 
     if (!state_name_ok(sandbox_dir) || state_last_used(root, sandbox_dir) != last_used)
         return;
-    if (sandbox_take_away(p, sandbox_dir, trash, &e) < 0) {
+    if (sandbox_take_away(p, sandbox_dir, TRASH_DIR, trash, &e) < 0) {
         log_debug("the files of a conversation are kept: %s", e.text);
         return;
     }
@@ -228,15 +224,6 @@ static int prune_start_helper(struct prune *p, struct helper *helper,
     return 0;
 }
 
-/* Does a job count what a deleted conversation had? */
-static bool is_counting(const struct prune *p)
-{
-    for (const struct child *c = NULL; (c = children_next(p->spawner->children, c));)
-        if (c->limit == JOB_LIMIT_DELETION)
-            return true;
-    return false;
-}
-
 void prune_tick(struct prune *p)
 {
     void *root = (void *)(uintptr_t)p->spawner->root;
@@ -249,7 +236,7 @@ void prune_tick(struct prune *p)
                                       .item = p,
                                       .awaited = true};
 
-    if (p->trash && p->emptier.pid == 0 && !is_counting(p)) {
+    if (p->trash && p->emptier.pid == 0) {
         p->trash = false;
         prune_start_helper(p, &p->emptier, &empty);
     }
@@ -264,7 +251,7 @@ void prune_reap(struct prune *p, const struct child *child)
 {
     if (child->pid == p->emptier.pid)
         p->emptier.pid = 0;
-    if (child->limit == JOB_LIMIT_DELETION) /* it has counted what .trash holds of it */
+    if (child->limit == JOB_LIMIT_DELETION) /* it has moved there what it had counted */
         p->trash = true;
 }
 

@@ -34,8 +34,8 @@ void prune_end(struct prune *p);
 /* A job or helper has ended. */
 void prune_reap(struct prune *p, const struct child *child);
 
-/* Moves the conversation that head names to .trash. The head of the job that answers; new
- * reference, or NULL. */
+/* Moves the conversation that head names to .staging, where nothing removes it while it is counted.
+ * The head of the job that does, moves it to .trash and answers; new reference, or NULL. */
 json_t *prune_conversation(struct prune *p, const json_t *head, struct err *e);
 /* Puts the folder staged of .staging in the place of a conversation's files, which go to .trash.
  * ERR_BUSY: they are in use; staged goes to .trash then, too. */

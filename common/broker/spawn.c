@@ -129,6 +129,8 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
                      (call && strcmp(call, op_name(OP_SESSION)) == 0);
     child->background = json_get_bool(from, "background", 0);
     child->network = wire_network(from) != NETWORK_NONE;
+    child->session_network = wire_network(from);
+    child->used_us = 1000 * json_get_integer(from, "usedMs", 0);
     child->calls = json_incref(json_object_get(from, "runs")); /* the head goes */
     child_set_state(child, CHILD_RUNNING);
     return child;

@@ -129,7 +129,7 @@ void supervisors_end_one(struct child *child, const char *why)
 
     if (child_io_end(child, why, &e) < 0)
         log_debug("%s cannot be told to end: %s", child->run_id, e.text);
-    child_set_state(child, CHILD_ENDED);
+    child->ending = true;
 }
 
 static struct child *find_session(struct broker *b, const json_t *head)
@@ -142,8 +142,7 @@ static struct child *find_session(struct broker *b, const json_t *head)
         sandbox_name_of(&b->root, head, sandbox_dir, &e) < 0)
         return NULL;
     const struct engine_runner *r = engine_runners_find(&b->housekeeper.runners.list, language);
-    return children_find_session(b->children, sandbox_dir, language, r ? r->image : NULL,
-                                 wire_network(head) != NETWORK_NONE);
+    return children_find_session(b->children, sandbox_dir, language, r ? r->image : NULL);
 }
 
 static struct child *find_named(struct broker *b, const json_t *head)
@@ -178,13 +177,11 @@ bool supervisors_await(struct broker *b, const json_t *head)
     return child && child->reattaching;
 }
 
-/* A session's network stays as it began: another one is begun for a call that wants one. That a
- * call wants none does not end what a call before it was given. */
-static bool has_network(const struct child *session, const json_t *head)
+/* Another session takes its place (psandboxes_begin). */
+static bool must_be_replaced(const struct child *child, const json_t *head)
 {
-    return wire_network(head) != NETWORK_NONE
-               ? session->network
-               : !session->network || wire_session_network(head) != NETWORK_NONE;
+    return op_of(head) == OP_SESSION && !wire_network_suits(head, child->session_network) &&
+           child_is_idle_session(child);
 }
 
 bool supervisors_hand(struct broker *b, int fd, const json_t *head)
@@ -193,12 +190,9 @@ bool supervisors_hand(struct broker *b, int fd, const json_t *head)
     const struct handed_call call = {.head = head, .connection = fd};
     struct err e = ERR_INIT;
 
-    if (child && op_of(head) == OP_SESSION && !has_network(child, head) &&
-        child_is_idle_session(child))
-        supervisors_end_one(child, child->network ? "it had a network, which this call has not"
-                                                  : "it had no network, which this call wants");
     /* Of one that has ended there is a record, if any. */
-    if (!child || child->state == CHILD_ENDED || child_io_hand(child, &call, &e) < 0)
+    if (!child || !child_takes_calls(child) || must_be_replaced(child, head) ||
+        child_io_hand(child, &call, &e) < 0)
         return false;
     if (op_of(head) == OP_EXEC || op_of(head) == OP_SESSION) {
         child->n_handed++;
@@ -266,7 +260,7 @@ void supervisors_end(struct broker *b)
             (leaves && run && c->state != CHILD_ENDED)) {
             child_io_close(&b->io, c);
             children_remove(b->children, c);
-        } else if (c->state != CHILD_ENDED && (psandbox || (b->ending && run))) {
+        } else if (child_takes_calls(c) && (psandbox || (b->ending && run))) {
             supervisors_end_one(c, NULL);
         }
     }

@@ -211,22 +211,25 @@ json_t *job_move(struct job *job, struct err *e)
 
 /* ---- a conversation's end ---- */
 
-/* Counts the files; the main process removes them later. */
+/* Counts the files, and has them removed. If it does not come so far, the sweep of .staging does.
+ */
 json_t *job_delete_conversation(struct job *job, struct err *e)
 {
     const char *tenant, *conversation;
-    const char *trash = json_get_string(job->request, "trash");
+    const char *staged = json_get_string(job->request, "staged");
+    char trash[TRASH_NAME_LEN + 1];
     struct sandbox gone = {.root = job->world->root, .fd = -1};
     struct usage u = {0};
 
     if (job_read_owner(job, &tenant, &conversation, e) < 0)
         return NULL;
-    if (!trash)
-        return job_fail(e, ERR_INVALID, "trash is missing");
-    AUTO_FD int dir = openat(gone.root->fd, TRASH_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    AUTO_FD int fd = openat(dir, trash, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!staged)
+        return job_fail(e, ERR_INVALID, "staged is missing");
+    AUTO_FD int dir = openat(gone.root->fd, STAGING_DIR, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_FD int fd = openat(dir, staged, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     gone.fd = fd;
-    if (fd >= 0 && usage_measure(&gone, NULL, &u, e) < 0)
+    if ((fd >= 0 && usage_measure(&gone, NULL, &u, e) < 0) ||
+        trash_take(gone.root, dir, staged, trash, e) < 0)
         return NULL;
     kept_runs_remove(gone.root, tenant, conversation, json_get_integer(job->request, "at", 0));
     return json_pack("{s:b, s:I, s:I}", "deleted", 1, "files", (json_int_t)u.files, "bytes",

@@ -87,7 +87,7 @@ struct op_row {
  * versions meet: the main process refuses a body that its supervisors could not read, and has
  * persistent sandboxes end that could not read those of its workers. */
 #ifndef WIRE_VERSION /* else it is the program of tests/e2e/test_versions.py */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #endif
 bool op_is_of_this_version(const json_t *head);
 

@@ -48,9 +48,11 @@ enum network_tier wire_network(const json_t *head)
     return tier_of(head, "network");
 }
 
-enum network_tier wire_session_network(const json_t *head)
+bool wire_network_suits(const json_t *head, enum network_tier session)
 {
-    return tier_of(head, "sessionNetwork");
+    enum network_tier wanted = wire_network(head);
+
+    return wanted != NETWORK_NONE ? session == wanted : session <= tier_of(head, "sessionNetwork");
 }
 
 json_t *wire_run_head_new(const struct run_request *r, const struct run_options *m)

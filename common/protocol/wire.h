@@ -21,8 +21,9 @@
  *   {"op":"delete_conversation"|"exchange_conversation", tenant, conversationId, …}
  *   {"op":"status"|"ready"|"ping", …}
  *   {"op":"archive_link"|"pack"|"unpack", …}
- *   {"op":"adopt", runId, call: the operation that it goes on with, …members of that head}: a
- * supervisor that has outlived its main process; the connection becomes its channel
+ *   {"op":"adopt", runId, call: the operation that it goes on with, …members of that head, of a
+ * persistent sandbox runs, usedMs (clock_mono_ms)}: a supervisor that has outlived its main
+ * process; the connection becomes its channel
  *   {"op":"create_upload"|"check_upload"|"stage_upload"|"finish_upload"|"import_url", …}
  * With a tenant there may be "limits": the section of SANDBOX_TENANTS_FILE that counts instead of
  * it.
@@ -80,8 +81,10 @@
 
 /* The member "network" of a head. */
 enum network_tier wire_network(const json_t *head);
-/* The member "sessionNetwork": a session that has no more than that goes on with it. */
-enum network_tier wire_session_network(const json_t *head);
+/* May the head's call run in a session that has that network? A session's network stays as it
+ * began: a call that wants one needs that one. A call that wants none goes on with what calls
+ * before it were given, up to the member "sessionNetwork". */
+bool wire_network_suits(const json_t *head, enum network_tier session);
 
 /* The head of "run", without what is in its body. */
 json_t *wire_run_head_new(const struct run_request *request, const struct run_options *options);

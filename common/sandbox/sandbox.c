@@ -273,7 +273,7 @@ int sandbox_exchange(const struct sandbox_root *root, const char *name, const ch
     return 0;
 }
 
-int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
+int sandbox_retire(const struct sandbox_root *root, const char *name, const char *to, char out[],
                    struct err *e)
 {
     AUTO_FD int fd = open_unused(root, name, e);
@@ -283,7 +283,7 @@ int sandbox_retire(const struct sandbox_root *root, const char *name, char out_t
         return -1;
     if (fstat(fd, &st) < 0)
         return err_errno(e, "the sandbox's directory cannot be examined");
-    if (trash_take(root, root->fd, name, out_trash, e) < 0)
+    if (tree_take(root, root->fd, name, to, out, e) < 0)
         return -1;
     user_quota_drop(root, st.st_uid);
     return 0;

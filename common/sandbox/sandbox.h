@@ -82,9 +82,9 @@ void sandbox_close(struct sandbox *sb);
 /* Does a process of the server have it open? A hint: the answer can change at once. */
 bool sandbox_is_held(const struct sandbox_root *root, const char *name);
 
-/* Moves a sandbox to .trash (tree.h); its name there is written to out_trash. ERR_BUSY: it is open;
- * ERR_NOT_FOUND. Never waits. */
-int sandbox_retire(const struct sandbox_root *root, const char *name, char out_trash[],
+/* Moves a sandbox to TRASH_DIR or STAGING_DIR (tree.h); its name there is written to out. ERR_BUSY:
+ * it is open; ERR_NOT_FOUND. Never waits. */
+int sandbox_retire(const struct sandbox_root *root, const char *name, const char *to, char out[],
                    struct err *e);
 
 /* Exchanges a sandbox's directory with the folder of that name in .staging. ERR_BUSY: it is open;

@@ -2,6 +2,7 @@
 
 #include "common/sandbox/snapshot.h"
 
+#include "common/base/auto.h"
 #include "common/base/mem.h"
 #include "common/sandbox/files/beneath.h"
 #include "common/sandbox/files/files.h"
@@ -64,7 +65,7 @@ static int walk_entry(struct walk *w, int dir_fd, const struct dirent *entry, in
         return 0;
     w->out->usage.bytes += usage_of(&st);
     if ((!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) ||
-        (depth == 1 && snapshot_is_program(entry->d_name, &st)))
+        (depth == 1 && w->leaves_out && snapshot_is_program(entry->d_name, &st)))
         return 0;
     bool is_dir = S_ISDIR(st.st_mode);
     /* A folder also needs its slash and one byte of a name behind it. */
@@ -178,7 +179,12 @@ bool snapshot_is_hidden(const char *name)
 
 bool snapshot_is_program(const char *name, const struct stat *st)
 {
-    return snapshot_is_hidden(name) && S_ISREG(st->st_mode) && st->st_mode & S_ISVTX;
+    static const char *const beginnings[] = {".script.", ".script-", ".cell-"};
+    bool named = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(beginnings); i++)
+        named |= strncmp(name, beginnings[i], strlen(beginnings[i])) == 0;
+    return named && S_ISREG(st->st_mode) && (st->st_mode & 07777) == (S_ISVTX | 0600);
 }
 
 static bool is_packages(const char *name)

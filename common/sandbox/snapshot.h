@@ -21,8 +21,9 @@
 /* At the top of a sandbox, which is its programs' home: what they keep there for themselves begins
  * with a dot, and is no run's work. */
 bool snapshot_is_hidden(const char *name);
-/* Whether a file at the top is a program that runs (runners/common/script.c), or ran when its
- * container was killed: it is in no listing. */
+/* Whether a file at the top is a program that runs (runners/common/script.c; a session's cell), or
+ * ran when its container was killed: it is in no listing. By its name and its mode, which a user's
+ * own file has only if it was given both. */
 bool snapshot_is_program(const char *name, const struct stat *st);
 
 struct snapshot_entry {

@@ -94,20 +94,30 @@ struct child *children_find_psandbox(struct children *list, const char *tenant,
     return NULL;
 }
 
-struct child *children_find_session(struct children *list, const char *sandbox_dir,
-                                    const char *language, const char *image, bool network)
+bool child_takes_calls(const struct child *child)
 {
-    for (struct child *c = list->first; c; c = c->next)
-        if (c->session && c->state != CHILD_ENDED && strcmp(c->sandbox_dir, sandbox_dir) == 0 &&
-            (tenants_list_has(c->language, language) ||
-             (image && c->image && c->network == network && strcmp(c->image, image) == 0)))
+    return child->state != CHILD_ENDED && !child->ending;
+}
+
+struct child *children_find_session(struct children *list, const char *sandbox_dir,
+                                    const char *language, const char *image)
+{
+    struct child *of_image = NULL;
+
+    for (struct child *c = list->first; c; c = c->next) {
+        if (!c->session || !child_takes_calls(c) || strcmp(c->sandbox_dir, sandbox_dir) != 0)
+            continue;
+        if (tenants_list_has(c->language, language))
             return c;
-    return NULL;
+        if (image && c->image && strcmp(c->image, image) == 0)
+            of_image = c;
+    }
+    return of_image;
 }
 
 bool child_is_idle_session(const struct child *child)
 {
-    return child->session && child->state != CHILD_ENDED && !child->reattaching &&
+    return child->session && child_takes_calls(child) && !child->reattaching &&
            child->n_handed == 0 && json_array_size(child->calls) == 0;
 }
 
@@ -116,8 +126,7 @@ struct child *children_find_idle_session(struct children *list, const char *tena
     struct child *found = NULL;
 
     for (struct child *c = list->first; c; c = c->next)
-        if (child_is_idle_session(c) && (!tenant || is_of(c, tenant)) &&
-            (!found || c->used_us < found->used_us))
+        if (child_is_idle_session(c) && is_of(c, tenant) && (!found || c->used_us < found->used_us))
             found = c;
     return found;
 }

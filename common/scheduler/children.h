@@ -38,6 +38,7 @@ struct child {
     bool claimed;     /* has been given a run */
     bool placed;      /* holds a place of admission's */
     bool reattaching; /* it has outlived the broker before, and not come back yet */
+    bool ending;      /* it was told to end: its container is there until the state is ENDED */
     char container_id[RUN_ID_LEN + 1]; /* its label and lock */
     char run_id[RUN_ID_LEN + 1]; /* of its run, or the next one; of the first it is container_id */
     unsigned runs;               /* that it has served */
@@ -49,12 +50,13 @@ struct child {
     char *tenant, *conversation; /* NULL until claimed; of a job the tenant only */
     enum job_limit limit;        /* of a job: the share that it counts for */
     bool network, background;
-    bool single_use; /* its run wants no other in the same container */
-    bool session;    /* a persistent sandbox that keeps variables */
+    bool single_use;                   /* its run wants no other in the same container */
+    bool session;                      /* a persistent sandbox that keeps variables, */
+    enum network_tier session_network; /* and its network */
     json_t *calls;   /* its runs that have not ended: [{"runId", "language", "createdAt",
                         "background"}]; NULL: none; owned */
     size_t n_handed; /* calls that it has been handed to run something, and has not told of yet */
-    int64_t used_us; /* clock_mono_us of the last of these; 0: a broker before handed it */
+    int64_t used_us; /* clock_mono_us of the last of these */
     enum engine_tier tier;
     uint64_t memory_bytes; /* of its processes when it came as far as tier; 0: not known */
     bool preload_asked;
@@ -84,15 +86,14 @@ struct child *children_find_run(struct children *list, const char *tenant, const
 /* The tenant's persistent sandbox of that id; NULL. */
 struct child *children_find_psandbox(struct children *list, const char *tenant,
                                      const char *psandbox_id);
-/* The persistent sandbox that keeps the variables of that language and sandbox directory, or would,
- * since it is of the language's image (NULL: unknown) and has a network or none, as wanted; NULL.
- */
+/* The persistent sandbox that keeps the variables of that language and sandbox directory; else the
+ * one that would, since it is of the language's image (NULL: unknown); NULL. */
 struct child *children_find_session(struct children *list, const char *sandbox_dir,
-                                    const char *language, const char *image, bool network);
-/* Of the tenant's (NULL: everyone's) sessions that run nothing the one that is unused longest;
- * NULL.
- */
+                                    const char *language, const char *image);
+/* Of the tenant's sessions that run nothing the one that is unused longest; NULL. */
 struct child *children_find_idle_session(struct children *list, const char *tenant);
+/* It has not ended, and was not told to. */
+bool child_takes_calls(const struct child *child);
 /* It is one, and runs nothing. */
 bool child_is_idle_session(const struct child *child);
 /* Those for which is() holds; NULL: all. */

@@ -84,8 +84,7 @@ static json_t *adopt_head(const struct channel *c)
 
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         json_object_set(head, members[i], json_object_get(c->head, members[i]));
-    if (c->ops->runs)
-        json_object_set_new(head, "runs", c->ops->runs(c->loop.owner));
+    c->ops->describe(c->loop.owner, head);
     return head;
 }
 

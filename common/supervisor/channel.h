@@ -23,8 +23,8 @@ struct channel_ops {
     struct channel_handler handlers[8]; /* up to the first without a name */
     /* The main process has ended. true: connect to the next one. */
     bool (*on_lost)(void *owner);
-    /* What the next main process has to know of what runs here; NULL: nothing. New reference. */
-    json_t *(*runs)(const void *owner);
+    /* Adds to the head what the next main process has to know besides of what is here. */
+    void (*describe)(const void *owner, json_t *head);
 };
 
 struct channel {

@@ -15,7 +15,6 @@
 
 #define RECORD_HEADER 4
 #define RECORD_DEPTH  4
-#define CELL_MAX      (8u * WIRE_HEAD_MAX + 6u * 18u * 1024 * 1024) /* any code and input, escaped */
 
 static const struct {
     const char *language;
@@ -312,11 +311,12 @@ static json_t *cell_new(const struct run_body *body)
 
 static int send_cell(struct supervisor *s, uint32_t id, const struct call *call, struct err *e)
 {
-    AUTO_BUF struct buf record = BUF_INIT(CELL_MAX);
+    AUTO_BUF struct buf record = BUF_INIT(WIRE_MESSAGE_MAX); /* the engine takes no more */
     json_auto_t *cell = cell_new(&call->run.body);
 
     if (wire_frame(cell, &record, e) < 0)
-        return -1;
+        return err_set(e, ERR_LIMIT,
+                       "code and stdin: too large for a session; use a file of /data");
     s->base.unread = true;
     return s->base.engine->ops->control(s->base.engine, id, record.data, record.len, e);
 }
@@ -356,12 +356,10 @@ void psandbox_cell_next(struct supervisor *s)
 int psandbox_cell_check(struct supervisor *s, struct call *call, struct err *e)
 {
     const struct run_body *body = &call->run.body;
-    enum network_tier wanted = wire_network(call->run.head);
     enum network_tier network = wire_network(s->base.start->call.head);
 
     /* The main process begins another one as soon as nothing runs in this. */
-    if (wanted != network &&
-        (wanted != NETWORK_NONE || network > wire_session_network(call->run.head)))
+    if (!wire_network_suits(call->run.head, network))
         return err_set(e, ERR_BUSY,
                        "network: this session runs something %s it; call again when that has ended",
                        network == NETWORK_NONE ? "without" : "with");

@@ -45,11 +45,16 @@ static bool on_lost(void *owner)
     return false;
 }
 
-static json_t *runs(const void *owner)
+static void describe(const void *owner, json_t *head)
 {
     const struct supervisor *s = owner;
 
-    return s->base.start->psandbox ? calls_runs_new(s, NULL) : NULL;
+    if (!s->base.start->psandbox)
+        return;
+    json_object_set_new(head, "runs", calls_runs_new(s, NULL));
+    json_object_set_new(head, "usedMs", json_integer(s->used_ms));
+    /* Its session may have more than it began with. */
+    json_object_set(head, "language", json_object_get(s->record, "language"));
 }
 
 /* ---- what comes from the container ---- */
@@ -229,7 +234,7 @@ static const struct container_ops supervisor_ops = {
                              {"next", pool_container_on_next, false},
                              {"end", on_end, false}},
                 .on_lost = on_lost,
-                .runs = runs},
+                .describe = describe},
     .on_waiter = supervisor_on_waiter,
     .tend = tend,
     .on_event = on_event,

@@ -466,7 +466,8 @@ int serve_run(const char *config_path)
         g.status = start_failed(&e);
     else
         log_act("start", "sandcgi " PACKAGE_VERSION " starts");
-    tell_notes(g.settings);
+    if (g.can_start) /* else these do not count */
+        tell_notes(g.settings);
     if (g.can_start || g.master)
         guard_loop(&g);
     server_sockets_close(&g.sockets);

@@ -210,7 +210,10 @@ check_settings()
 {
     local problem
     [[ -e $SANDCGI_SECRET_FILE ]] || write_front_secret # check looks for it; each start makes another
-    problem=$(run_server check 2>&1 >/dev/null) || die "${problem#sandcgi: }; correct $env_file"
+    if ! problem=$(run_server check 2>&1 >/dev/null); then
+        problem=$(sed -e '/^sandcgi: note: /d' -e 's/^sandcgi: //' <<<"$problem")
+        die "$problem; correct $env_file"
+    fi
 }
 
 # run_server COMMAND [OPTION], with the environment that it may have

@@ -73,7 +73,8 @@ env_value()
     ((found == 0)) && printf '%s' "$value"
 }
 
-# setting KEY DEFAULT: environment before .env before the default; an empty value counts as not set.
+# setting KEY DEFAULT: environment before .env before the default; an empty value counts as not set. Where the server takes another
+# server's name for KEY (fcgi/settings.c), the default is the setting of that name.
 setting()
 {
     local value=${!1:-}
@@ -182,7 +183,7 @@ derive_settings()
     SANDCGI_TOKENS_FILE=$(setting SANDCGI_TOKENS_FILE "$tokens_file")
     SANDCGI_TOKENS_RELOAD=$(setting SANDCGI_TOKENS_RELOAD "$(printf 'test ! -e %q || pkill -HUP -F %q -x nginx' "$nginx_pid_file" "$nginx_pid_file")")
     tokens_file=$SANDCGI_TOKENS_FILE
-    SANDCGI_LOG=$(setting SANDCGI_LOG "$sandcgi_log") # by its name, so that a reload opens it again after a rotation
+    SANDCGI_LOG=$(setting SANDCGI_LOG "$(setting SANDBOX_LOG_FILE "$sandcgi_log")") # by its name, so that a reload opens it again after a rotation
     sandcgi_log=$SANDCGI_LOG
     PUBLIC_BASE_URL=$(setting PUBLIC_BASE_URL "https://localhost:$https_port")
     [[ ! $PUBLIC_BASE_URL =~ ^https://localhost:[0-9]+/?$ ]] || PUBLIC_BASE_URL=https://localhost:$https_port

@@ -102,7 +102,7 @@ render_site()
         JUDGE="$(judge_for_nginx)" PUBLIC_URL="$PUBLIC_BASE_URL" \
         OAUTH_BACKEND="$(oauth_backend)" \
         READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" STORE="$store" \
-        BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX 2g)" \
+        BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX "$(setting SANDBOX_MAX_UPLOAD_BYTES 2g)")" \
         RATE="$(setting NGINX_RATE 50)" BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \
         REAL_IP_FROM="$(setting NGINX_REAL_IP_FROM '')" REAL_IP_HEADER="$(setting NGINX_REAL_IP_HEADER X-Forwarded-For)" \
         UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" \

@@ -41,6 +41,7 @@ def _services(*files, **environment):
 @test("docker-compose takes the files; the tunnel's publishes no port, and says what it must be given")
 def _():
     contains(_services(SANDCGI_DATA="/data"), "127.0.0.1:8080:8080/tcp")
+    equal(_services(NGINX_PROFILES="none").count("NGINX_PROFILES: none"), 2, "of the server and of nginx")
     given = {"TUNNEL_TOKEN": "t" * 20, "SANDCGI_PUBLIC_URL": "https://sandbox.example.org"}
     text = _services(BASE, TUNNEL, **given)
     check("published" not in text and "ports:" not in text, "a port is published")

@@ -32,6 +32,14 @@ static const struct conf_row table[] = {
     {0},
 };
 
+static const struct conf_other others[] = {
+    {.name = "T_COUNT", .ours = "T_NUMBER"},
+    {.name = "T_WAIT_S", .ours = "T_TIME", .unit = "s"},
+    {.name = "OTHER_KIND", .ours = "T_CHOICE", .words = "first=one|second=two"},
+    {.name = "OTHER_GONE", .instead = "nothing is lost"},
+    {0},
+};
+
 static void read_back(const struct conf_row *row, struct sample *loaded)
 {
     struct err e = ERR_INIT;
@@ -49,10 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct err e = ERR_INIT;
     struct sample loaded = {0};
     AUTO_FD int fd = memfd_create("settings", MFD_CLOEXEC);
+    AUTO_BUF struct buf notes = BUF_INIT(16 * 1024);
     AUTO_FREE char *path = mem_printf("/proc/self/fd/%d", fd);
     PROMISE(fd >= 0 && fdio_write_all(fd, data, len, &e) == 0);
 
-    if (conf_load(&(struct conf_source){table, NULL, path}, &loaded, NULL, &e) < 0)
+    if (conf_load(&(struct conf_source){table, others, path}, &loaded, &notes, &e) < 0)
         promise_error(&e);
     else
         for (const struct conf_row *row = table; row->name; row++)

@@ -470,6 +470,10 @@ def places_of_tools(checks):
         checks.equal("other names are no places", [tools(path) for path in ("/mcp/container", "/mcp/Session", "/mcp/container/")], [404] * 3)
         checks.equal("a slash at the end changes nothing", [tools(path) for path in ("/mcp/", "/mcp/?x=1", "/mcp/session/", "/mcp/all/")],
                      [None, None, "session", "all"])
+        large = [site.request("POST", path, b" " * 2000000, token=site.token).status for path in ("/mcp/", "/mcp/runner/", "/mcp/api/", "/mcp/events")]
+        checks.equal("nor how large a body may be", large, [200] * 4)
+        answers = [site.request("POST", path, b" " * 17000000, token=site.token) for path in ("/mcp/", "/mcp/events")]
+        checks.check("413 as JSON there, too", all(one.status == 413 and is_rpc_error(one) for one in answers), [one.body for one in answers])
         checks.equal("nor does it open a place without a token", [site.request("POST", path, b"{}").status for path in ("/mcp/", "/mcp/runner/")], [401] * 2)
         site.request("GET", "/mcp/events", token=site.token)
         checks.equal("the first server's address of the stream is that of its set", dict(site.hub.requests[-1]["params"])["SANDCGI_TOOLS"], "runner")

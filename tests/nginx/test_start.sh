@@ -109,6 +109,28 @@ show()
     printf '%s\n' "${!1}"
 }
 
+# What render.sh is told.
+rendered()
+{
+    derive_settings
+    project=$work/fake
+    mkdir -p "$project/nginx"
+    printf '#!/bin/sh\nshift; printf "%%s\\n" "$@"\n' >"$project/nginx/render.sh"
+    chmod +x "$project/nginx/render.sh"
+    render_site "$work/site" | sed -n "s/^$1=//p"
+}
+
+check_fails()
+{
+    run_server()
+    {
+        printf 'sandcgi: note: file %s, line 2: A is taken for B=1\nsandcgi: B: is wrong\n' "$env_file" >&2
+        return 1
+    }
+    SANDCGI_SECRET_FILE=/dev/null
+    check_settings
+}
+
 test_deriving()
 {
     within write_env_file >/dev/null
@@ -117,6 +139,10 @@ test_deriving()
     equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within read_timeout)" 720
     matches "a bad port" "$(SANDCGI_HTTP_PORT=80x within show http_port)" "must be a port number"
     matches "a port too high" "$(SANDCGI_HTTP_PORT=70000 within show http_port)" "must be a port number"
+    equal "another server's name for the log" "$(SANDBOX_LOG_FILE=/x/log within show SANDCGI_LOG)" /x/log
+    equal "but ours counts" "$(SANDBOX_LOG_FILE=/x/log SANDCGI_LOG=/y/log within show SANDCGI_LOG)" /y/log
+    equal "and for the size of uploads" "$(SANDBOX_MAX_UPLOAD_BYTES=5368709120 within rendered UPLOAD_MAX)" 5368709120
+    equal "what is wrong is told without what is not" "$(within check_fails)" $'\n'"start.sh: B: is wrong; correct $work/env"
     matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within read_timeout)" "must be a time"
     sed 's/^MCP_API_TOKEN=.*/MCP_API_TOKEN=/' "$work/env" >"$work/env2"
     matches "no token" "$(SANDCGI_ENV_FILE=$work/env2 within show api_token)" "MCP_API_TOKEN is missing.*openssl rand"

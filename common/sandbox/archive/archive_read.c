@@ -24,6 +24,7 @@ struct reading {
     int out_fd;
     uint64_t left; /* bytes of content that may still be handed on */
     bool lenient;  /* links are left out, names that are not UTF-8 are repaired */
+    bool repaired; /* name holds that of the entry */
     struct buf name;
     char block[BLOCK];
 };
@@ -104,11 +105,10 @@ static const char *repaired(struct reading *r, const char *name)
                               : NULL;
 
     buf_reset(&r->name);
-    if (!charset || charset_decode(charset, name, strlen(name), &r->name) != strlen(name) ||
-        !buf_ok(&r->name) || r->name.len == 0)
-        return name;
-    archive_record_write(r->out_fd, ARCHIVE_REPAIRED, NULL, 0);
-    return buf_str(&r->name);
+    r->repaired = charset &&
+                  charset_decode(charset, name, strlen(name), &r->name) == strlen(name) &&
+                  buf_ok(&r->name) && r->name.len > 0;
+    return r->repaired ? buf_str(&r->name) : name;
 }
 
 static int leave_out(const struct reading *r, const char *name, const char *what)
@@ -182,7 +182,8 @@ static int hand_entry(struct reading *r, struct archive_entry *entry)
                       kind ? kind : "is encrypted");
     if (len == 0 || len > ARCHIVE_RECORD_MAX)
         return refuse(r, "a name in the archive is empty or too long");
-    if (hand_attributes(r, entry) < 0 ||
+    if ((r->repaired && archive_record_write(r->out_fd, ARCHIVE_REPAIRED, NULL, 0) < 0) ||
+        hand_attributes(r, entry) < 0 ||
         archive_record_write(r->out_fd, folder ? ARCHIVE_FOLDER : ARCHIVE_FILE, name, len) < 0)
         return -1;
     return folder ? 0 : hand_content(r, entry);

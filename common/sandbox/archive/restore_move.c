@@ -119,7 +119,7 @@ static int take_back(const struct restore_move *m, struct restored *c)
     struct err why = ERR_INIT;
 
     if (c->moved) {
-        if (sandbox_retire(m->root, c->name, trash, &why) < 0)
+        if (sandbox_retire(m->root, c->name, TRASH_DIR, trash, &why) < 0)
             return -1;
         state_forget(m->root, c->name);
         return 0;

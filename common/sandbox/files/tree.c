@@ -183,22 +183,28 @@ int tree_remove(int at_fd, const char *name, struct tree_bounds bounds, uint64_t
     return remove_folder(&r, at_fd, name, 0) < 0 ? -1 : 0;
 }
 
-int trash_take(const struct sandbox_root *root, int at_fd, const char *name, char out[],
-               struct err *e)
+int tree_take(const struct sandbox_root *root, int at_fd, const char *name, const char *to,
+              char out[], struct err *e)
 {
     char fresh[TRASH_NAME_LEN + 1];
-    AUTO_FD int trash = openat(root->fd, TRASH_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_FD int dir = openat(root->fd, to, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (trash < 0)
-        return err_errno(e, "SANDBOX_ROOT/" TRASH_DIR " cannot be opened");
+    if (dir < 0)
+        return err_errno(e, "SANDBOX_ROOT/%s cannot be opened", to);
     crypto_random_hex(TRASH_NAME_LEN / 2, fresh);
-    if (renameat(at_fd, name, trash, fresh) < 0) {
+    if (renameat(at_fd, name, dir, fresh) < 0) {
         if (errno == ENOENT)
             return err_set(e, ERR_NOT_FOUND, "there is no such folder");
-        return err_errno(e, "a folder cannot be moved to SANDBOX_ROOT/" TRASH_DIR);
+        return err_errno(e, "a folder cannot be moved to SANDBOX_ROOT/%s", to);
     }
     memcpy(out, fresh, sizeof(fresh));
     return 0;
+}
+
+int trash_take(const struct sandbox_root *root, int at_fd, const char *name, char out[],
+               struct err *e)
+{
+    return tree_take(root, at_fd, name, TRASH_DIR, out, e);
 }
 
 void trash_empty(const struct sandbox_root *root)

@@ -31,8 +31,11 @@ int tree_remove(int at_fd, const char *name, struct tree_bounds bounds, uint64_t
 /* Sets *e to what errno says of something that was to be deleted; -1. */
 int tree_cannot(const char *what, struct err *e);
 
-/* Moves the folder name of at_fd to .trash; its new name is written to out. ERR_NOT_FOUND, ERR_IO.
- */
+/* Moves the folder name of at_fd to a folder of SANDBOX_ROOT; its new name is written to out.
+ * ERR_NOT_FOUND, ERR_IO. */
+int tree_take(const struct sandbox_root *root, int at_fd, const char *name, const char *to,
+              char out[], struct err *e);
+/* The same, to .trash. */
 int trash_take(const struct sandbox_root *root, int at_fd, const char *name, char out[],
                struct err *e);
 

@@ -59,7 +59,7 @@ ROWS = (
     ("the first server's tools", at("/mcp/runner", tool("run_code", language="python", code="print(6 * 7)", **RUNNER)), '"success": true', "42"),
     ("the first server's tools, with a slash", at("/mcp/runner/", tool("list_runners")), '"languages"'),
     ("the second server's tools", at("/mcp/session", tool("sandbox_run_python", code="print(6 * 7)")), "exit_code", "42"),
-    ("the third server's tools", at("/mcp/container", tool("sandbox_initialize")), re.compile("container_id: |Error: ")),
+    ("the third server's tools", at("/mcp/container", tool("sandbox_initialize")), "container_id: "),
     ("the fourth server's tools", at("/mcp/interpreter", tool("create_run_close", code="print(6 * 7)")), "42"),
     ("our own with a slash", at("/mcp/", bash("echo hi", conversationId="places-slash")), "hi", "exit code 0"),
 )

@@ -289,6 +289,26 @@ static void sessions_of_others_give_way_to_a_tenant_without_one(void **state)
     bw_close(w);
 }
 
+static void sessions_give_way_to_what_has_less(void **state)
+{
+    struct broker_world *w = *state;
+    w->config.limits.persistent.server_max = w->config.limits.persistent.tenant_max = 4;
+    bw_start_broker(w);
+    AUTO_FREE char *only = cell(w, "eve", "one"); /* the oldest of all */
+    AUTO_FREE char *one = cell(w, "ann", "one");
+    AUTO_FREE char *two = cell(w, "ann", "two");
+    AUTO_FREE char *three = cell(w, "ann", "three");
+    expect_refusal(w, "bob", &in_bash, ERR_BUSY, "no room"); /* that would never give way */
+    AUTO_FREE char *busy = cell(w, "bob", "busy");
+    expect_not_found(w, "ann", one);
+    expect_no_cell(w, "bob", "two", ERR_BUSY, "SANDBOX_PERSISTENT_SERVER"); /* ann has 2, too */
+    expect_mine(w, "eve", only);
+    expect_mine(w, "ann", two);
+    expect_mine(w, "ann", three);
+    expect_mine(w, "bob", busy);
+    bw_close(w);
+}
+
 /* One of a broker before; its channel. */
 static int adopt(struct broker_world *w, const char *run_id, json_t *take_more)
 {
@@ -488,12 +508,9 @@ static void expect_handed(int channel, const char *op)
     close(connection);
 }
 
-/* ann's session that has a network, in her conversation c; its channel, when it has its row. */
-static int adopt_with_network(struct broker_world *w)
+/* Until OF_BEFORE has its row. */
+static void await_row(struct broker_world *w, int channel)
 {
-    int channel = adopt(w, OF_BEFORE,
-                        json_pack("{s:s, s:s, s:i}", "call", "session", "language", "python",
-                                  "network", NETWORK_PUBLIC));
     for (;;) {
         int caller = ask(w, about("psandbox_logs"));
         struct pollfd p[] = {{.fd = channel, .events = POLLIN}, {.fd = caller, .events = POLLIN}};
@@ -503,6 +520,15 @@ static int adopt_with_network(struct broker_world *w)
             break;
     }
     expect_handed(channel, "psandbox_logs");
+}
+
+/* ann's session that has that network, in her conversation c; its channel. */
+static int adopt_with_network(struct broker_world *w, enum network_tier network)
+{
+    int channel = adopt(
+        w, OF_BEFORE,
+        json_pack("{s:s, s:s, s:i}", "call", "session", "language", "python", "network", network));
+    await_row(w, channel);
     return channel;
 }
 
@@ -511,7 +537,7 @@ static void a_session_keeps_its_network_where_the_caller_may_have_one(void **sta
     struct broker_world *w = *state;
     struct err e = ERR_INIT;
     bw_start_broker(w);
-    int channel = adopt_with_network(w);
+    int channel = adopt_with_network(w, NETWORK_PUBLIC);
     json_t *head = session_head();
     json_object_set_new(head, "sessionNetwork", json_integer(NETWORK_PUBLIC));
     int caller = ask(w, head);
@@ -523,6 +549,101 @@ static void a_session_keeps_its_network_where_the_caller_may_have_one(void **sta
     assert_string_equal(json_get_string(end, "do"), "end");
     assert_contains(json_get_string(end, "why"), "it had a network");
     assert_string_not_equal(anew, PSANDBOX_ID_PREFIX OF_BEFORE);
+    close(caller);
+    close(channel);
+    bw_close(w);
+}
+
+/* A call like that goes on with the session. */
+static void expect_handed_session(struct broker_world *w, int channel, const char *language,
+                                  enum network_tier network, enum network_tier session_network)
+{
+    json_t *head = session_head();
+
+    json_object_set_new(head, "language", json_string(language));
+    json_object_set_new(head, "network", json_integer(network));
+    json_object_set_new(head, "sessionNetwork", json_integer(session_network));
+    int caller = ask(w, head);
+    expect_handed(channel, "session");
+    close(caller);
+}
+
+static void the_use_of_a_session_is_known_to_the_next_broker(void **state)
+{
+    struct broker_world *w = *state;
+
+    bw_start_broker(w);
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s, s:I}", "call", "session", "language", "python",
+                                  "usedMs", (json_int_t)clock_mono_ms() + 60000));
+    await_row(w, channel);
+    AUTO_FREE char *one = cell(w, "ann", "one");
+    AUTO_FREE char *two = cell(w, "ann", "two");
+    expect_not_found(w, "ann", one);
+    expect_handed_session(w, channel, "python", NETWORK_NONE, NETWORK_NONE);
+    close(channel);
+    bw_close(w);
+}
+
+static void the_files_of_one_that_gives_way_stay_until_it_has_ended(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    w->config.limits.persistent.tenant_max = 1;
+    bw_start_broker(w);
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s}", "call", "session", "language", "python"));
+    await_row(w, channel);
+    AUTO_FREE char *other = cell(w, "ann", "other");
+    json_auto_t *end = wire_recv(channel, NULL, deadline_in_ms(20000), &e);
+    assert_string_equal(json_get_string(end, "do"), "end");
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), "c", &e));
+    assert_int_equal(e.kind, ERR_BUSY);
+    assert_contains(e.text, "about to end");
+    json_auto_t *ended = json_pack("{s:s}", "is", "ended");
+    assert_works(wire_send(channel, ended, -1, &e), e);
+    assert_null(broker_delete_conversation(bw_client(w, "ann"), "c", &e));
+    assert_int_equal(e.kind, ERR_NOT_FOUND); /* it had none */
+    close(channel);
+    bw_close(w);
+}
+
+static void a_session_is_not_given_up_for_one_that_cannot_begin(void **state)
+{
+    struct broker_world *w = *state;
+    struct pollfd quiet = {.events = POLLIN};
+
+    w->config.limits.network = NETWORK_PUBLIC;
+    bw_start_broker(w);
+    int channel = adopt(w, OF_BEFORE,
+                        json_pack("{s:s, s:s}", "call", "session", "language", "python"));
+    await_row(w, channel);
+    json_t *head = session_head();
+    json_object_set_new(head, "network", json_integer(NETWORK_LAN));
+    bw_expect_error(ask(w, head), ERR_DENIED, "SANDBOX_NETWORK");
+    quiet.fd = channel;
+    assert_int_equal(poll(&quiet, 1, 0), 0);
+    expect_handed_session(w, channel, "python", NETWORK_NONE, NETWORK_NONE);
+    close(channel);
+    bw_close(w);
+}
+
+static void another_network_than_the_sessions_begins_another(void **state)
+{
+    struct broker_world *w = *state;
+    struct err e = ERR_INIT;
+
+    bw_start_broker(w);
+    int channel = adopt_with_network(w, NETWORK_LAN);
+    expect_handed_session(w, channel, "python", NETWORK_NONE, NETWORK_LAN);
+    json_auto_t *over = json_pack("{s:s, s:[], s:i}", "is", "runs", "runs", "dealt", 1);
+    assert_works(wire_send(channel, over, -1, &e), e);
+    json_t *head = session_head(); /* SANDBOX_NETWORK has become public */
+    json_object_set_new(head, "sessionNetwork", json_integer(NETWORK_PUBLIC));
+    int caller = ask(w, head);
+    json_auto_t *end = wire_recv(channel, NULL, deadline_in_ms(20000), &e);
+    assert_string_equal(json_get_string(end, "do"), "end");
     close(caller);
     close(channel);
     bw_close(w);
@@ -704,11 +825,16 @@ static const struct CMUnitTest tests[] = {
     TEST(the_session_that_is_unused_longest_gives_way),
     TEST(what_runs_and_what_a_client_made_stay),
     TEST(sessions_of_others_give_way_to_a_tenant_without_one),
+    TEST(sessions_give_way_to_what_has_less),
+    TEST(the_use_of_a_session_is_known_to_the_next_broker),
+    TEST(the_files_of_one_that_gives_way_stay_until_it_has_ended),
     TEST(one_of_a_broker_before_counts_and_gets_its_calls),
     TEST(another_version_is_met_at_a_reload),
     TEST(what_goes_on_in_the_background_in_one_counts_for_its_tenant),
     TEST(one_that_does_not_say_whose_it_is_is_not_taken),
     TEST(a_session_keeps_its_network_where_the_caller_may_have_one),
+    TEST(a_session_is_not_given_up_for_one_that_cannot_begin),
+    TEST(another_network_than_the_sessions_begins_another),
     TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
     TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
     TEST(one_of_a_conversation_keeps_its_files),

@@ -842,10 +842,15 @@ static pid_t find_emptier(const struct broker_world *w)
     return 0;
 }
 
+static json_t *deletion(const char *conversation)
+{
+    return json_pack("{s:s, s:s, s:s}", "op", "delete_conversation", "tenant", "ann",
+                     "conversationId", conversation);
+}
+
 static json_t *delete_conversation(struct broker_world *w, const char *conversation)
 {
-    return bw_result(send_head(w, json_pack("{s:s, s:s, s:s}", "op", "delete_conversation",
-                                            "tenant", "ann", "conversationId", conversation)));
+    return bw_result(send_head(w, deletion(conversation)));
 }
 
 /* Has the signal stopped it, or had it ended before? */
@@ -892,6 +897,16 @@ static pid_t stop_the_emptier(struct broker_world *w)
     return 0;
 }
 
+static bool has_a_signal_to_come(pid_t pid)
+{
+    char text[4096] = "";
+    AUTO_FREE char *path = mem_printf("/proc/%d/status", pid);
+    AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    return !strstr(text, "\nShdPnd:\t0000000000000000\n");
+}
+
 static void one_process_empties_the_trash_and_delays_no_call(void **state)
 {
     struct broker_world *w = *state;
@@ -909,6 +924,8 @@ static void one_process_empties_the_trash_and_delays_no_call(void **state)
     }
     json_auto_t *result = bw_result(bw_send_run(w, "bob", "c", "out x", plain));
     expect_text(result, "stdout", "x");
+    bw_expect_error(send_head(w, deletion("none")), ERR_NOT_FOUND, "nothing to delete");
+    assert_false(has_a_signal_to_come(emptier)); /* no deletion ends it */
     kill(emptier, SIGCONT);
     struct deadline end = deadline_in_ms(120000); /* it steps back behind all others */
     while (rmdir(trash) < 0 && !deadline_passed(end))

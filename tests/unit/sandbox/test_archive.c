@@ -500,6 +500,7 @@ static void names_of_other_encodings_are_repaired(void **state)
          .type = AE_IFREG,
          .content = "x"},
         {.name = "gr\xc3\xbc\xc3\x9f", .type = AE_IFREG, .content = "x"},
+        {.name = "\xfc", .type = AE_IFLNK, .symlink = "good"}, /* that is left out */
     };
     static const char *const names[] = {"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e.txt",
                                         "\xe6\x8a\xa5\xe5\x91\x8a.csv",
@@ -512,6 +513,7 @@ static void names_of_other_encodings_are_repaired(void **state)
 
     assert_int_equal(take(f, tar, NULL, &u), 0);
     assert_int_equal(u.repaired, 3);
+    assert_int_equal(u.left_out, 1);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         assert_string_equal(u.names[i], names[i]);
         remove_below(f, names[i]);

@@ -384,6 +384,37 @@ static void what_begins_with_a_dot_at_the_top_is_counted_and_not_listed(void **s
     expect_diff(&with, &all, "+.bashrc +.config/settings +.script-2.py ");
 }
 
+/* A user's own may have the mode, too, or the name. */
+static void a_program_is_known_by_its_name_and_its_mode(void **state)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+        bool program;
+    } cases[] = {
+        {".script.py", S_ISVTX | 0600, true},  {".script-2.sh", S_ISVTX | 0600, true},
+        {".cell-3.ts", S_ISVTX | 0600, true},  {".env", S_ISVTX | 0600, false},
+        {".scripts", S_ISVTX | 0600, false},   {"script.py", S_ISVTX | 0600, false},
+        {".script.ts", S_ISVTX | 0777, false}, {".script-3.ts", 0600, false},
+        {".gitignore", S_ISVTX | 0644, false},
+    };
+    struct fixture *f = *state;
+    AUTO_SNAPSHOT struct snapshot all = {0};
+    AUTO_SNAPSHOT struct snapshot below = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct stat st = {.st_mode = S_IFREG | cases[i].mode};
+
+        assert_int_equal(snapshot_is_program(cases[i].name, &st), cases[i].program);
+        fixture_plant(f, cases[i].name, "1");
+        assert_int_equal(fchmodat(f->sb.fd, cases[i].name, cases[i].mode, 0), 0);
+    }
+    assert_works(snapshot_take_all(&f->sb, &all, &f->e), f->e);
+    assert_int_equal(all.n, ARRAY_LEN(cases) - 3);
+    assert_works(snapshot_take_folder(&f->sb, &below, &f->e), f->e);
+    assert_int_equal(below.n, ARRAY_LEN(cases)); /* a program lies at the top alone */
+}
+
 static void a_small_listing_ends_where_what_is_hidden_is_large(void **state)
 {
     struct fixture *f = *state;
@@ -424,6 +455,7 @@ static const struct CMUnitTest tests[] = {
     CASE(folders_deeper_than_the_bound_are_cut),
     CASE(names_longer_than_the_bound_are_cut),
     CASE(what_begins_with_a_dot_at_the_top_is_counted_and_not_listed),
+    CASE(a_program_is_known_by_its_name_and_its_mode),
     CASE(a_small_listing_ends_where_what_is_hidden_is_large),
     BIG(very_many_links_do_not_keep_us_for_ever),
     CASE(a_locked_folder_is_passed_over),

@@ -16,7 +16,7 @@ static void retire(struct fixture *f)
 
     memcpy(name, f->sb.name, sizeof name);
     sandbox_close(&f->sb);
-    if (sandbox_retire(&f->root, name, trash, &f->e) < 0)
+    if (sandbox_retire(&f->root, name, TRASH_DIR, trash, &f->e) < 0)
         fail_msg("%s", f->e.text);
 }
 
@@ -50,11 +50,11 @@ static void an_open_one_is_not_taken_away(void **state)
     assert_int_equal(sandbox_find(&f->root, "default", "talk", &second, &f->e), 0);
     assert_false(second.made);
     sandbox_close(&f->sb);
-    assert_int_equal(sandbox_retire(&f->root, second.name, trash, &f->e), -1);
+    assert_int_equal(sandbox_retire(&f->root, second.name, TRASH_DIR, trash, &f->e), -1);
     assert_int_equal(f->e.kind, ERR_BUSY);
     sandbox_close(&second);
-    assert_int_equal(sandbox_retire(&f->root, second.name, trash, &f->e), 0);
-    assert_int_equal(sandbox_retire(&f->root, second.name, trash, &f->e), -1);
+    assert_int_equal(sandbox_retire(&f->root, second.name, TRASH_DIR, trash, &f->e), 0);
+    assert_int_equal(sandbox_retire(&f->root, second.name, TRASH_DIR, trash, &f->e), -1);
     assert_int_equal(f->e.kind, ERR_NOT_FOUND);
 }
 

@@ -210,7 +210,7 @@ static void it_is_gone_with_the_sandbox(void **state)
 
     assert_true(user_quota_has_files(&root, sb.owner.uid));
     sandbox_close(&sb);
-    assert_int_equal(sandbox_retire(&root, sb.name, path + sizeof TRASH_DIR, &f->e), 0);
+    assert_int_equal(sandbox_retire(&root, sb.name, TRASH_DIR, path + sizeof TRASH_DIR, &f->e), 0);
     sb.fd = openat(root.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(as_program(&sb, makes_files), 0);
     sandbox_close(&sb);

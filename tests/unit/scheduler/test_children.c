@@ -57,30 +57,40 @@ static void a_run_is_found_by_its_own_tenant_only(void **state)
     children_free(list);
 }
 
+static struct child *add_kept(struct children *list, const char *dir, const char *language,
+                              const char *image)
+{
+    struct child *c = children_add(list, CHILD_PSANDBOX);
+
+    c->session = true;
+    snprintf(c->sandbox_dir, sizeof c->sandbox_dir, "%s", dir);
+    snprintf(c->language, sizeof c->language, "%s", language);
+    c->image = mem_strdup(image);
+    return c;
+}
+
 static void a_session_is_found_by_its_language_or_its_image(void **state)
 {
     static const struct {
         const char *dir, *language, *image;
-        bool network, found;
-    } cases[] = {
-        {"a", "python", NULL, true, true},           {"a", "perl", NULL, false, true},
-        {"a", "bun", "both:latest", false, true},    {"a", "bun", NULL, false, false},
-        {"a", "bun", "bun:latest", false, false},    {"a", "bun", "both:latest", true, false},
-        {"b", "python", "both:latest", false, false}};
+        bool found;
+    } cases[] = {{"a", "python", NULL, true},       {"a", "perl", NULL, true},
+                 {"a", "bun", "both:latest", true}, {"a", "bun", NULL, false},
+                 {"a", "bun", "bun:latest", false}, {"b", "python", "both:latest", false}};
     struct children *list = children_new();
-    struct child *c = children_add(list, CHILD_PSANDBOX);
+    struct child *c = add_kept(list, "a", "perl python", "both:latest"); /* it was adopted */
 
     (void)state;
-    c->session = true;
-    snprintf(c->sandbox_dir, sizeof c->sandbox_dir, "a");
-    snprintf(c->language, sizeof c->language, "perl python"); /* it was adopted */
-    c->image = mem_strdup("both:latest");
+    c->session_network = NETWORK_PUBLIC; /* another one takes its place for a call without */
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        assert_ptr_equal(children_find_session(list, cases[i].dir, cases[i].language,
-                                               cases[i].image, cases[i].network),
-                         cases[i].found ? c : NULL);
+        assert_ptr_equal(
+            children_find_session(list, cases[i].dir, cases[i].language, cases[i].image),
+            cases[i].found ? c : NULL);
+    struct child *own = add_kept(list, "a", "bun", "bun:latest");
+    assert_ptr_equal(children_find_session(list, "a", "bun", "both:latest"), own);
+    assert_ptr_equal(children_find_session(list, "a", "python", "bun:latest"), c);
     child_set_state(c, CHILD_ENDED);
-    assert_null(children_find_session(list, "a", "python", "both:latest", false));
+    assert_null(children_find_session(list, "a", "python", "both:latest"));
     children_free(list);
 }
 
@@ -98,12 +108,12 @@ static void the_session_that_is_unused_longest_is_found_among_those_that_run_not
 {
     struct children *list = children_new();
     struct child *newer = add_session(list, "t", 20), *older = add_session(list, "t", 10);
-    struct child *theirs = add_session(list, "other", 5), *made = add_session(list, "t", 1);
+    struct child *made = add_session(list, "t", 1);
 
     (void)state;
+    add_session(list, "other", 5);
     made->session = false; /* of create_sandbox */
     assert_ptr_equal(children_find_idle_session(list, "t"), older);
-    assert_ptr_equal(children_find_idle_session(list, NULL), theirs);
     older->n_handed = 1;
     assert_ptr_equal(children_find_idle_session(list, "t"), newer);
     older->n_handed = 0;
@@ -112,6 +122,9 @@ static void the_session_that_is_unused_longest_is_found_among_those_that_run_not
     newer->reattaching = true;
     assert_null(children_find_idle_session(list, "t"));
     newer->reattaching = false;
+    newer->ending = true;
+    assert_null(children_find_idle_session(list, "t"));
+    newer->ending = false;
     child_set_state(newer, CHILD_ENDED);
     assert_null(children_find_idle_session(list, "t"));
     children_free(list);

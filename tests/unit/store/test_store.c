@@ -444,7 +444,7 @@ static void test_deleted(void **state)
     fixture_plant(w->f, "a", "one");
     (void)save(w, &w->here);
     sandbox_close(&w->f->sb);
-    assert_works(sandbox_retire(&w->f->root, w->f->sb.name, trash, &w->e), w->e);
+    assert_works(sandbox_retire(&w->f->root, w->f->sb.name, TRASH_DIR, trash, &w->e), w->e);
     assert_int_equal(save(w, &w->here).outcome, SAVE_REMOVED);
     assert_int_equal(count_objects(w), 0);
     assert_int_equal(load(w, &w->there).outcome, LOAD_NONE);
@@ -462,7 +462,7 @@ static void test_deleted_where_it_no_longer_is(void **state)
     (void)load(w, &w->there);
     (void)save(w, &w->there);
     sandbox_close(&w->f->sb);
-    assert_works(sandbox_retire(&w->f->root, w->f->sb.name, trash, &w->e), w->e);
+    assert_works(sandbox_retire(&w->f->root, w->f->sb.name, TRASH_DIR, trash, &w->e), w->e);
     (void)save(w, &w->here);
     assert_int_equal(count_objects(w), 2);
     assert_int_equal(load(w, &w->there).outcome, LOAD_SAME);

@@ -862,6 +862,8 @@ static void it_goes_on_under_the_next_main_process(void **state)
     assert_string_equal(json_get_string(head, "call"), "create_psandbox");
     assert_string_equal(json_get_string(head, "runId"), RUN);
     assert_string_equal(json_get_string(head, "tenant"), "ann");
+    int64_t ago_ms = clock_mono_ms() - json_get_integer(head, "usedMs", 0);
+    assert_true(ago_ms >= 0 && ago_ms < 2 * LONG);
     expect_exec(w, "[\"echo again\"]", "again\n");
     close_psandbox(w);
 }

@@ -3,7 +3,7 @@
 #| some text
 pwd
 umask
-ls -a /data /tmp | grep -v "^\.script\.sh$"
+ls -a /data /tmp | sed "/^[.]script[.]sh$/d"
 tr t T <in.txt >out.txt
 mkdir -p deep/er
 ln -s ../in.txt deep/link

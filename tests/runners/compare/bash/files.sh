@@ -3,7 +3,8 @@
 #| some text
 pwd
 umask
-ls -a /data /tmp | sed "/^[.]script[.]sh$/d"
+shopt -s dotglob
+for path in /data/* /tmp/*; do [[ $path == */.script.sh ]] || echo "$path"; done
 tr t T <in.txt >out.txt
 mkdir -p deep/er
 ln -s ../in.txt deep/link

@@ -91,7 +91,7 @@ static void docker_free(struct engine *engine)
     if (!d)
         return;
     docker_stream_free(d->events);
-    docker_container_clear(&d->container);
+    docker_finish(engine); /* what did not start, too */
     free(d->container.name);
     docker_http_free(d->http);
     free(d);

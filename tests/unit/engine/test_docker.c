@@ -365,12 +365,15 @@ static void a_removal_that_is_refused_for_a_while_is_asked_for_again(void **stat
         {.match = "DELETE", .status = 500, .body = "{\"message\":\"it starts\"}", .times = 40},
         REMOVED,
         END};
-    struct result r = run(table, &spec1, 0, -1, 2000);
+    struct fake_engine *f = fake_engine_start(table);
+    struct engine *engine = fake_engine_connect(f);
+    struct err e = ERR_INIT;
 
     (void)state;
-    assert_int_equal(r.returned, -1);
-    assert_int_equal(count(r.log, "DELETE"), 41); /* more than other removals try */
-    result_clear(&r);
+    assert_int_equal(engine->ops->start(engine, &spec1, NULL, deadline_in_ms(2000), &e), -1);
+    engine->ops->free(engine);
+    assert_int_equal(count(fake_engine_log(f), "DELETE"), 41); /* more than other removals try */
+    fake_engine_stop(f);
 }
 
 static const struct CMUnitTest tests[] = {

@@ -17,6 +17,7 @@ sys.path[:0] = [f"{HERE}/run_code", f"{HERE}/../e2e"]
 import harness  # noqa: E402
 import pool  # noqa: E402
 import rest  # noqa: E402
+import sites  # noqa: E402
 from bare import Bare, Exec  # noqa: E402
 from loads import Loop, at_once  # noqa: E402
 from servers import WARM, Server, World  # noqa: E402
@@ -56,7 +57,7 @@ class Ways:
         self.world = World()
         self.servers = {"run_code": Server(WARM)}
         if options.other:
-            self.servers["run_code, " + " ".join(options.other)] = Server(WARM | dict(one.split("=", 1) for one in options.other))
+            self.servers["run_code, " + " ".join(options.other)] = Server(WARM | dict(one.split("=", 1) for one in options.other), binary=options.other_binary)
         languages = {work.language: work for work in options.works}
         self.bare = {language: Bare(language, self.world.folder) for language in languages}
         self.exec = {language: Exec(self.world.client, work, f"{self.world.folder}/exec-{language}") for language, work in languages.items()}
@@ -202,6 +203,7 @@ def parse():
     parser.add_argument("--seconds", type=int, default=60, help="length of the parts with many people (%(default)s)")
     parser.add_argument("--loop", type=int, default=10, help="seconds of the closed loop (%(default)s)")
     parser.add_argument("--other", metavar="SETTING=VALUE", action="append", default=[], help="measures a second server with this setting (several times)")
+    parser.add_argument("--other-binary", metavar="FILE", default=sites.BINARY, help="which is of this build (with SANDBOX_IMAGES=PATTERN for images of its own)")
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     options.parts = options.part or list(PARTS)

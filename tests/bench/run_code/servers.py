@@ -16,9 +16,9 @@ PATIENCE_S = 90
 class Server:
     """A site with the defaults that a user gets, and what is on top of them."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, **build):
         defaults = dict.fromkeys(("SANDCGI_WORKERS", "SANDCGI_LOG_LEVEL", "SANDBOX_MEMORY", "SANDBOX_CPUS", "SANDBOX_TIMEOUT"))
-        self.site = sites.own_of_suite(defaults | settings)
+        self.site = sites.own_of_suite(defaults | settings, **build)
         self.target = Target.of_site(self.site, sites.certificate()[0])
         self.never_came = set()
 

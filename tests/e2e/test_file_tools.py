@@ -356,7 +356,7 @@ def _():
 def _():
     client = sites.client()
     for tool, arguments, says in (("write_file", {"filename": "a"}, "text"), ("write_file", {"filename": "a", "text": True}, "text"),
-                                  ("write_file", {"filename": "a", "text": "", "base64": "QQ=="}, "either"),
+                                  ("write_file", {"filename": "a", "text": "b", "base64": "QQ=="}, "either"),
                                   ("write_file", {"filename": "a", "base64": "a!b"}, "base64"),
                                   ("read_file", {"filename": "a", "offset": -1}, "offset"),
                                   ("read_file", {"filename": "a", "length": 1.5}, "length"),

@@ -15,6 +15,7 @@ const { symbols: warm } = dlopen("/usr/local/lib/sandbox/warm.so", {
   sandbox_seed: { args: [], returns: "u32" },
 });
 const { prepare } = require("./program.mjs");
+const { withLastShown } = require("./last.mjs");
 const packet = new Uint8Array(PACKET_MAX);
 const decoder = new TextDecoder();
 
@@ -31,6 +32,7 @@ function take(length) {
 // What every program does is done once before the forks: it takes less time in them.
 function warmUp() {
   new Bun.Transpiler({ loader: "ts" }).transformSync("let warm: number = 1; export default warm;");
+  withLastShown("const warm = `${1}`;\nwarm.at(0)");
   setRandomSeed(warm.sandbox_seed());
   take(0);
 }

@@ -45,7 +45,7 @@ static uint64_t docker_cpu_us(struct engine *engine)
 
 static void docker_finish(struct engine *engine)
 {
-    /* Nobody waits, and nobody tries again: on a machine with much to do a refusal lasts seconds.
+    /* No caller waits, and this is the last try. On a busy machine an engine refuses for seconds.
      */
     docker_container_remove((struct docker *)engine, DOCKER_REMOVE_MS);
 }

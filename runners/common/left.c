@@ -14,7 +14,7 @@
 #define ENTRIES_MAX 1000
 #define DEPTH_MAX   4
 
-/* Names, of files and of directories with all that is in them, that nobody misses. */
+/* Names of files, and of directories with all that is in them, that are not reported. */
 static const char *const dull[] = {
     ".*",    /* caches */
     "tmp.*", /* mktemp */

@@ -1,7 +1,7 @@
 /*
  * Where a run's program lies. A SCRIPT with a hidden name in the working directory is beside the
  * program's files, where other containers may have programs at the same time: each is a new file,
- * locked by the entry program that made it. One that nobody has locked is what a killed container
+ * locked by the entry program that made it. A file without a lock is what a killed container
  * left. The sticky bit, which means nothing for a file, tells them from a user's own.
  */
 #include "runners/common/entry.h"

@@ -19,7 +19,7 @@ ONLY_TREE = 0x400  # ast's PyCF_ONLY_AST and PyCF_ALLOW_TOP_LEVEL_AWAIT, without
 MAY_AWAIT = 0x2000
 AWAITS = 0x80  # inspect's CO_COROUTINE
 END = b"__import__('_sandbox_magics').end()"  # is behind what is shown
-# Calls whose value nobody wants to see.
+# Calls whose value is not shown.
 SILENT = ("print", "open"), ("write", "writelines", "write_text", "write_bytes", "register")  # functions, methods
 # What forks, of which Python warns where there are threads.
 FORKS = (b"fork", b"multiprocessing", b"concurrent.futures", b"pty")

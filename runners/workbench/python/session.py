@@ -27,7 +27,7 @@ CHANNEL = 3
 INPUT = os.memfd_create("stdin")
 FAILED = 1
 INTERRUPTED = 130
-# Calls whose value nobody wants to see.
+# Calls whose value is not shown.
 SILENT = ("print", "open"), ("write", "writelines", "write_text", "write_bytes", "register")  # functions, methods
 
 

@@ -1,4 +1,4 @@
-"""sessions that do not run out, what goes with them, and the places of other servers"""
+"""sessions: room, input and network; the places of other servers"""
 import re
 
 from first_tries import at, bash, no, python, tool, typescript

@@ -4,7 +4,7 @@ What it does is told by the request's body (JSON):
   {"do": "params"}                  answers the parameters and the length of the body (also when the body is not JSON)
   {"do": "stream", "count": 4, "gap": 0.3}  answers an event stream, one event per gap
   {"do": "hang"}                    waits until the connection is closed and notes when (self.closed)
-  {"do": "sleep", "seconds": 1}     answers after a while
+  {"do": "wait"}                    answers when the test has set self.go
   {"do": "status", "status": "405 Method Not Allowed", "body": "..."}
   {"do": "redirect", "to": "/x"}    answers X-Accel-Redirect
   {"do": "drop"}                    closes without an answer
@@ -60,6 +60,7 @@ class Responder:
     def __init__(self, path, group=None):
         self.path = path
         self.requests = []  # one {"params": pairs, "length": bytes of the body, "flags": of BEGIN} per request
+        self.go = threading.Event()
         self.closed = []    # when the connections of "hang" were closed
         self.bodiless = {}  # what is done for a request without a body that is JSON
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -138,8 +139,8 @@ class Responder:
     def do_status(self, conn, order):
         self.reply(conn, order["body"], order["status"])
 
-    def do_sleep(self, conn, order):
-        time.sleep(order["seconds"])
+    def do_wait(self, conn, _order):
+        self.go.wait(60)
         self.reply(conn, "{}")
 
     def do_redirect(self, conn, order):

@@ -166,7 +166,7 @@ def reload_keeps_calls(checks):
     site = started()
     try:
         answers = []
-        thread = threading.Thread(target=lambda: answers.append(site.call(b'{"do":"sleep","seconds":1.5}')))
+        thread = threading.Thread(target=lambda: answers.append(site.call(b'{"do":"wait"}')))
         thread.start()
         site.responder.await_requests(1)
         before = site.workers()
@@ -174,6 +174,7 @@ def reload_keeps_calls(checks):
         late = done.stdout.strip()
         site.await_reload(before)
         checks.equal("a new token works after the command's reload", site.call(token=late).status, 200)
+        site.responder.go.set()
         thread.join()
         checks.equal("a call that ran during the reload is answered", answers[0].status, 200)
     finally:
@@ -310,7 +311,7 @@ def limits(checks):
         told = [dict(params_of(site.call())).get("SANDCGI_RATE", "") for _ in range(6)]
         checks.equal("a worker is told of calls above the rate", told, [""] * 4 + ["above"] * 2)
         before = len(site.responder.requests)
-        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":6}',)) for _ in range(4)]
+        slow = [threading.Thread(target=site.call, args=(b'{"do":"wait"}',)) for _ in range(4)]
         for thread in slow:
             thread.start()
         site.responder.await_requests(before + len(slow))
@@ -321,6 +322,7 @@ def limits(checks):
         site.reload()
         checks.equal("another tenant is not touched", site.call(token=other).status, 200)
         checks.equal("nor is a caller without a token", site.request("POST", "/mcp").status, 401)
+        site.responder.go.set()
         for thread in slow:
             thread.join()
     finally:
@@ -329,12 +331,13 @@ def limits(checks):
     try:
         checks.equal("a worker is told the number of calls at once", dict(params_of(site.call())).get("SANDCGI_CALLS"), "2")
         before = len(site.responder.requests)
-        slow = [threading.Thread(target=site.call, args=(b'{"do":"sleep","seconds":6}',)) for _ in range(2 + 16)]
+        slow = [threading.Thread(target=site.call, args=(b'{"do":"wait"}',)) for _ in range(2 + 16)]
         for thread in slow:
             thread.start()
         site.responder.await_requests(before + len(slow))
         answer = site.call()
         checks.check("those above it and 16 more are 429", answer.status == 429 and is_rpc_error(answer), (answer.status, answer.body))
+        site.responder.go.set()
         for thread in slow:
             thread.join()
         checks.equal("and pass when the others have ended", site.call().status, 200)

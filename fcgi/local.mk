@@ -135,7 +135,6 @@ tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
-dist_doc_DATA += fcgi/tenants.example.ini
 
 dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
 
@@ -143,7 +142,7 @@ dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
 settings-docs: sandcgi$(EXEEXT)
 	./sandcgi$(EXEEXT) settings > settings-docs.md && ./sandcgi$(EXEEXT) settings --man > settings-docs.man
 	cd $(srcdir)/fcgi && sed -i -e '/^<!-- settings:/,/^<!-- \/settings/{/^<!-- /!d}' \
-		-e '/^<!-- settings:/r $(abs_builddir)/settings-docs.md' README.md
+		-e '/^<!-- settings:/r $(abs_builddir)/settings-docs.md' settings.md
 	cd $(srcdir)/fcgi && sed -i -e '/^\.\\" settings:/,/^\.\\" \/settings/{/^\.\\" /!d}' \
 		-e '/^\.\\" settings:/r $(abs_builddir)/settings-docs.man' sandcgi.conf.5
 	rm -f settings-docs.md settings-docs.man

@@ -248,7 +248,7 @@ const struct conf_row settings_table[] = {
 
 #define LEVELS "DEBUG=debug|INFO=info|WARNING=warn|WARN=warn|ERROR=error|CRITICAL=error"
 
-/* Of the servers whose tools are offered (common/README.md, "Coming from another server"). */
+/* Of the servers whose tools are offered (common/other-servers.md). */
 const struct conf_other settings_others[] = {
     {.name = "MCP_HTTP_ADDR", .instead = "nginx listens (start.sh takes the port; NGINX_HTTP_PORT, NGINX_BIND)"},
     {.name = "TUNNEL_TOKEN", .instead = "docker-compose.cloudflare.yml takes it"},

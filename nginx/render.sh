@@ -2,7 +2,7 @@
 # Fills the templates (*.in): @NAME@ becomes a value, and nothing with an @ may be left over.
 #   render.sh OUTPUT_FOLDER [NAME=VALUE…]
 # Writes nginx.conf (a complete nginx) and the pieces it is made of; an existing nginx includes http.conf and
-# server.conf instead (see README.md here). Files that would not change are left alone. The values are kept in "values".
+# server.conf instead (see by-hand.md here). Files that would not change are left alone. The values are kept in "values".
 #   render.sh --check OUTPUT_FOLDER
 # prints the names of the files there that it would write differently by those values; its status is then 1.
 set -euo pipefail

@@ -112,7 +112,7 @@ nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
 nobase_dist_parts_DATA += runners/compile.sh runners/extras.sh
 INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
-EXTRA_DIST += runners/README.md runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
+EXTRA_DIST += runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
 
 dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_script.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/report.py tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

@@ -33,7 +33,7 @@ service/sandcgi-runners.service: service/sandcgi-runners.service.in
 examplesdir = $(docdir)/examples
 dist_examples_DATA = .env.example service/sandcgi.logrotate
 
-EXTRA_DIST += $(systemd_templates) service/README.md service/container.sh service/edge.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
+EXTRA_DIST += $(systemd_templates) service/container.sh service/edge.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
 	docker-compose.cloudflare.yml \
 	debian/changelog debian/control debian/copyright debian/postinst debian/postrm debian/rules debian/sandcgi.lintian-overrides \
 	debian/source/format

@@ -35,7 +35,7 @@ struct conf_row {
                             of strings that are not empty, their bytes (max 0: 4096) */
     const char *choices; /* CONF_CHOICE: words separated by '|' */
     unsigned flags;      /* enum conf_flags */
-    const char *help;    /* one line, for --help, the table in fcgi/README.md and the manual page */
+    const char *help;    /* one line, for --help, the table in fcgi/settings.md and the manual page */
 };
 
 /* The table ends with a row whose name is NULL. */
@@ -85,7 +85,7 @@ void conf_format(const struct conf_row *row, const void *settings, struct buf *o
 /* The allowed values, to follow "must be": "a whole number from 1 to 9". */
 void conf_describe(const struct conf_row *row, struct buf *out);
 
-/* A Markdown table of all rows (name, default, meaning): the one in fcgi/README.md. */
+/* A Markdown table of all rows (name, default, meaning): the one in fcgi/settings.md. */
 void conf_print_markdown(const struct conf_row *table, struct buf *out);
 /* The same for a terminal. */
 void conf_print_help(const struct conf_row *table, struct buf *out);

@@ -192,12 +192,12 @@ wait_for_limits()
 choose_no_network()
 {
     if [[ -n $(setting SANDBOX_NETWORK '') ]]; then
-        say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/README.md, Network)"
+        say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/security.md, Network)"
         return
     fi
     export SANDBOX_NETWORK=none
     note_settings start.sh SANDBOX_NETWORK
-    say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/README.md, Network)"
+    say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/security.md, Network)"
 }
 
 # The firewall rules of SANDBOX_NETWORK. The server tests them itself, and refuses a network without them.

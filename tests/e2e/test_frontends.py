@@ -397,8 +397,8 @@ def _():
     equal(status, 0)
     contains(out, f"SANDBOX_ROOT={site.root}")
     check(site.settings["FILE_SECRET"] not in out and site.token not in out, "a secret is printed")
-    with open(f"{TOP}/fcgi/README.md", encoding="utf-8") as file:
-        contains(file.read(), "SANDBOX_MEMORY", "fcgi/README.md's table of settings")
+    with open(f"{TOP}/fcgi/settings.md", encoding="utf-8") as file:
+        contains(file.read(), "SANDBOX_MEMORY", "fcgi/settings.md's table of settings")
 
 
 # ---- the tests' own ----

@@ -126,7 +126,7 @@ def _():
 # ---- README ----
 
 # In the order in which a reader meets them: the example "setup" of the first is pasted before every other one.
-READMES = ("README.md", "common/README.md", "nginx/README.md", "runners/README.md", "fcgi/README.md", "tests/README.md")
+READMES = ("README.md", "common/README.md", "common/files.md", "common/sandboxes.md")
 
 
 def _blocks(kind, language):

@@ -98,8 +98,9 @@ sub relay {
     while (%tag_of) {
         my $ready = '';
         vec($ready, $_, 1) = 1 for keys %tag_of;
-        my $n = select($ready, undef, undef, $GRACE_S);
+        # Before the silence, which else might have ended with the program's last output.
         $status = $? if !defined $status && waitpid($pid, WNOHANG) == $pid;
+        my $n = select($ready, undef, undef, $GRACE_S);
         last if $n <= 0 && defined $status;
         for my $fd (grep { $n > 0 && vec($ready, $_, 1) } keys %tag_of) {
             my $got = POSIX::read($fd, my $data, 65536);

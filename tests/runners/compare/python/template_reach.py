@@ -11,7 +11,7 @@ class Part(ctypes.Structure):
 
 
 def opens(path, flags):
-    """A process that is just ending has files here, but nothing in them."""
+    """A process that is just ending has files here, but nothing in them; it can be traced, but has no memory."""
     try:
         fd = os.open(path, flags)
         there = flags == os.O_RDWR or bool(os.listdir(fd) if path.endswith("/fd") else os.read(fd, 1))
@@ -35,6 +35,6 @@ for pid in others:
             print("open:", name)
     if writes(pid):
         print("written")
-    if libc.ptrace(16, pid, 0, 0) == 0:  # PTRACE_ATTACH
+    if libc.ptrace(16, pid, 0, 0) == 0 and opens(f"/proc/{pid}/maps", os.O_RDONLY):  # PTRACE_ATTACH
         print("traced")
 print("over")

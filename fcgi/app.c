@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/node.h"
+#include "common/base/version.h"
 #include "common/mcp/features/tool.h"
 #include "common/sandbox/sandbox.h"
 #include "common/tools/args.h"
@@ -102,7 +103,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
         const struct toolset *set = toolset_theirs(i);
         app->servers[i] = (struct mcp_server){.name = "sandcgi",
                                               .title = "sandcgi code sandbox",
-                                              .version = PACKAGE_VERSION,
+                                              .version = sandcgi_version,
                                               .offer = set ? set->name : NULL,
                                               .error_style = set ? set->error_style : NULL,
                                               .instructions = set ? set->instructions

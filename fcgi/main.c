@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/base/sock.h"
+#include "common/base/version.h"
 #include "common/fetch/fetch.h"
 #include "common/fetch/site.h"
 #include "common/index/proxy.h"
@@ -266,7 +267,7 @@ static int run_help_settings(void);
 
 static int run_version(void)
 {
-    puts("sandcgi " PACKAGE_VERSION);
+    printf("sandcgi %s\n", sandcgi_version);
     return 0;
 }
 

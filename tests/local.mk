@@ -84,4 +84,5 @@ CLEANFILES += tests/e2e/sandcgi-other-version
 
 # Folders go into the tarball whole; what a build or python left in them stays out.
 dist-hook: dist-page
+	rm -f $(distdir)/service/release/version && $(srcdir)/service/release/version.sh >$(distdir)/service/release/version
 	find $(distdir)/tests \( -name __pycache__ -o -name .deps -o -name "*.o" \) -prune -exec rm -rf {} +

@@ -28,7 +28,16 @@ libbase_a_SOURCES = \
 	common/base/sock_message.c \
 	common/base/tenants.c common/base/tenants.h \
 	common/base/trace.c common/base/trace.h \
-	common/base/utf8.c common/base/utf8.h
+	common/base/utf8.c common/base/utf8.h \
+	common/base/version.c common/base/version.h
+
+# Written anew only when the commit is another one: an unchanged one compiles nothing.
+common/base/version.$(OBJEXT): common/base/built_version.h
+common/base/built_version.h: always
+	@$(MKDIR_P) $(@D) && $(srcdir)/service/release/version.sh --header $@
+always:
+.PHONY: always
+CLEANFILES += common/base/built_version.h
 
 if HAVE_CMOCKA
 TEST_TARGETS += tests/unit/base/unit

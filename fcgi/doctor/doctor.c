@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/version.h"
 #include "common/fetch/site.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
@@ -53,14 +54,19 @@ static void look_at_server(struct look *l)
     const struct broker_client client = {
         .path = l->s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
     struct err e = ERR_INIT;
+    const char *version;
 
     l->status = broker_status(&client, &e);
+    version = json_get_string(l->status, "version");
     if (!l->status)
         findings_add(l->out, FINDING_WRONG, "server", "./start.sh, or systemctl start sandcgi",
                      "the server does not answer at SANDCGI_BROKER: %s", e.text);
+    else if (strcmp(version ? version : "", sandcgi_version) != 0)
+        findings_add(l->out, FINDING_WRONG, "server", "./start.sh, or systemctl reload sandcgi",
+                     "version %s answers, this program is %s", version ? version : "?",
+                     sandcgi_version);
     else
-        findings_add(l->out, FINDING_OK, "server", "", "version %s answers",
-                     json_get_string(l->status, "version"));
+        findings_add(l->out, FINDING_OK, "server", "", "version %s answers", sandcgi_version);
 }
 
 static void look_at_images(const struct look *l, const struct engine_runners *list)

@@ -8,6 +8,7 @@
 #include "common/base/mem.h"
 #include "common/base/metrics.h"
 #include "common/base/parse.h"
+#include "common/base/version.h"
 #include "common/protocol/client_runs.h"
 #include "fcgi/doctor/check.h"
 #include "fcgi/oauth/server/passphrase.h"
@@ -431,6 +432,14 @@ static void tell_notes(const struct settings *s)
         log_warn("%.*s", (int)strcspn(line, "\n"), line);
 }
 
+static void log_start(void)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "sandcgi %s starts", sandcgi_version);
+    log_act("start", text);
+}
+
 int serve_run(const char *config_path)
 {
     struct err e = ERR_INIT;
@@ -465,7 +474,7 @@ int serve_run(const char *config_path)
     else if (!g.can_start)
         g.status = start_failed(&e);
     else
-        log_act("start", "sandcgi " PACKAGE_VERSION " starts");
+        log_start();
     if (g.can_start) /* else these do not count */
         tell_notes(g.settings);
     if (g.can_start || g.master)

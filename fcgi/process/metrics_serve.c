@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/metrics.h"
+#include "common/base/version.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 #include "fcgi/process/resources.h"
@@ -127,8 +128,10 @@ static void write_workers(const struct call_place *place, struct buf *out)
 
 static void write_all(const struct settings *s, const struct call_place *place, struct buf *out)
 {
-    buf_add_str(out, "# HELP sandcgi_build_info The version.\n# TYPE sandcgi_build_info gauge\n"
-                     "sandcgi_build_info{version=\"" PACKAGE_VERSION "\"} 1\n");
+    buf_addf(out,
+             "# HELP sandcgi_build_info The version.\n# TYPE sandcgi_build_info gauge\n"
+             "sandcgi_build_info{version=\"%s\"} 1\n",
+             sandcgi_version);
     write_status(s, out);
     write_workers(place, out);
     metrics_write(out);

@@ -36,6 +36,12 @@ $(shared_objects):
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
 	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/$(@D)/*.c
 
+# What they were made of, for the stamp of the images (compile.sh).
+nobase_parts_DATA += runners/sources
+CLEANFILES += runners/sources
+runners/sources: $(runners_common_entry_SOURCES) runners/warm/template.c runners/warm/bun.c runners/warm/warm.h runners/nss/nss.c
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && bash -c 'here=$(abs_srcdir)/runners && . "$$here/compile.sh" && sources_fingerprint' >$@
+
 # Installed: the folders of the runners to share; the builder to libexec, beside what of the images needs a compiler.
 nobase_dist_pkgdata_DATA += \
 	runners/workbench/Dockerfile \

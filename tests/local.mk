@@ -52,6 +52,7 @@ dist_check_SCRIPTS += \
 	tests/lint/types.sh \
 	tests/lint/version.sh \
 	tests/lib/test_stages.py \
+	tests/release/test_release.py \
 	tests/mutate/test_faults.py
 
 EXTRA_DIST += tests/run.sh tests/bench tests/debian.sh tests/lib tests/browser tests/machine tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/hostile.md .ci/run

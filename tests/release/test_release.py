@@ -13,7 +13,7 @@ import unittest
 
 TOP = pathlib.Path(os.environ.get("srcdir") or pathlib.Path(__file__).resolve().parents[2])
 BUILD = pathlib.Path(os.environ.get("builddir") or TOP / "build-check")
-DAY = 1796000000  # the repositories' time
+DAY = 1776000000  # the repositories' time
 
 STAND_IN = r"""#!/bin/bash
 name=$(basename "$0")
@@ -95,7 +95,7 @@ class Versions(unittest.TestCase):
         self.assertEqual(found, ["0.3.0"])
         commit = tree.commit(later=60)
         found.append(tree.version())
-        self.assertEqual(found[-1], f"0.3.0+20261130T005420.2.g{commit}")
+        self.assertEqual(found[-1], f"0.3.0+20260412T132100.2.g{commit}")
         for later in [0] * 9 + [1]:  # also those of one second
             tree.commit(later)
             found.append(tree.version())
@@ -148,7 +148,7 @@ class Versions(unittest.TestCase):
         shutil.rmtree(other / ".git")
         with subprocess.Popen(["git", "-C", str(tree.folder), "archive", "HEAD", "service/release/version"], stdout=subprocess.PIPE) as archive:
             subprocess.run(["tar", "-x", "-C", str(other)], stdin=archive.stdout, check=True)
-        self.assertEqual(tree.version(other), f"0.3.0+20261130T005420.0.g{commit}")
+        self.assertEqual(tree.version(other), f"0.3.0+20260412T132100.0.g{commit}")
         (other / "service/release/version").write_text("0.3.0+1.gabc\n")  # of "make dist"
         self.assertEqual(tree.version(other), "0.3.0+1.gabc")
 
@@ -217,7 +217,7 @@ class Release(unittest.TestCase):
     def test_a_release_has_tarball_package_images_checksums_and_a_list_of_what_is_inside(self):
         done = self.release()
         self.assertEqual(done.returncode, 0, done.stdout)
-        version = f"0.3.0+20261130T005420.2.g{self.commit}"
+        version = f"0.3.0+20260412T132100.2.g{self.commit}"
         tag, folder = version.replace("+", "-"), self.build / "release" / version
         images = [f"{name}-{tag}.tar.gz" for name in ("sandcgi", "sandcgi-nginx", "sandcgi-runners", "sandcgi-edge", "sandcgi-runner-workbench")]
         wanted = {f"sandcgi-{version}.tar.xz", f"sandcgi_{version}_amd64.deb", f"sandcgi-{version}.cdx.json", *images}

@@ -381,6 +381,24 @@ def _one(findings, about):
     return found[0]
 
 
+@test("version, status, metrics and serverInfo name the build; doctor says when the server runs another one than its own")
+def _():
+    site = _site()
+    version = subprocess.run([site.binary, "version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    check(re.fullmatch(r"\d+\.\d+\.\d+(\+[0-9A-Za-z.]+)?", version), version)
+    equal(json.loads(_command(site, "status", "--json")[1])["version"], version)
+    wait_until(lambda: monitoring.read(_metrics())[1].get(f'sandcgi_build_info{{version="{version}"}}') == 1, 30, "the version in the metrics")
+    equal(site.client().request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
+          .json()["result"]["serverInfo"]["version"], version)
+    other = f"{new_folder('other')}/sandcgi"
+    with open(site.binary, "rb") as file, open(other, "wb") as copy:
+        copy.write(file.read().replace(version.encode(), version.translate(str.maketrans("0123456789", "9876543210")).encode()))
+    os.chmod(other, 0o755)
+    done = subprocess.run([other, "doctor", "--json", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
+    said = [(one["state"], f"version {version} answers, this program is" in one["text"]) for one in json.loads(done.stdout)["findings"] if one["about"] == "server"]
+    equal(said, [("wrong", True)], done.stdout)
+
+
 @test("doctor says when others may enter SANDBOX_ROOT, nginx is too old, the clock was set or the certificate has expired; the log, too, where it can know")
 def _():
     site = _site()

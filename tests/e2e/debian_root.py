@@ -100,11 +100,11 @@ def _git(source, *words):
 
 
 def _build(source):
-    """What has been compiled before, also by the suite's own build, comes from ccache where it is installed."""
+    """What has been compiled before comes from ccache, where that is installed. debhelper gives a HOME of its own."""
     before = set(glob.glob(f"{source}/../sandcgi_*.deb"))
     _quietly(["dpkg-buildpackage", "-us", "-uc", "-b"], cwd=source,
              env=os.environ | {"DEB_BUILD_OPTIONS": f"noautodbgsym parallel={os.cpu_count()}", "LC_ALL": "C.UTF-8",
-                               "PATH": f"/usr/lib/ccache:{os.environ['PATH']}"})
+                               "PATH": f"/usr/lib/ccache:{os.environ['PATH']}", "CCACHE_DIR": f"{os.path.dirname(source)}/ccache"})
     return os.path.abspath((set(glob.glob(f"{source}/../sandcgi_*.deb")) - before).pop())
 
 

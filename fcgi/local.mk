@@ -3,6 +3,7 @@ noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
 	fcgi/backup.c \
+	fcgi/command_line.c fcgi/command_line.h \
 	fcgi/commands.h \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
 	fcgi/doctor/denials.c fcgi/doctor/denials.h \
@@ -58,15 +59,19 @@ libfront_a_SOURCES = \
 	fcgi/oauth/server/uri.c fcgi/oauth/server/uri.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
+	fcgi/process/control.c fcgi/process/control.h \
 	fcgi/process/drain.c \
 	fcgi/process/guard.c \
 	fcgi/process/handed.c fcgi/process/handed.h \
+	fcgi/process/handover.c fcgi/process/handover.h \
+	fcgi/process/settings_check.c fcgi/process/settings_check.h \
 	fcgi/process/master.c fcgi/process/master.h \
 	fcgi/process/metrics_serve.c \
-	fcgi/process/reload_check.c fcgi/process/reload_check.h \
+	fcgi/process/orders.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/sockets.c fcgi/process/sockets.h \
 	fcgi/process/status.c \
+	fcgi/process/takeover.c fcgi/process/takeover.h \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/settings_load.c \
@@ -107,6 +112,7 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_hub.c \
 	tests/unit/fcgi/test_hub_serve.c \
 	tests/unit/fcgi/test_master.c \
+	tests/unit/fcgi/test_orders.c \
 	tests/unit/fcgi/test_nodes.c \
 	tests/unit/fcgi/test_oauth_endpoints.c \
 	tests/unit/fcgi/test_oauth_server.c \

@@ -58,6 +58,7 @@ struct settings {
     gid_t web_gid;            /* of SANDCGI_LISTEN_GROUP; 0: none */
     int64_t old_secret_until; /* Unix seconds; 0: there is no old secret */
     char instance_id[17];
+    char *control;   /* socket of orders to the guard, beside the broker's */
     char *links_url; /* public_base_url, with the node behind it: what links begin with */
     int toolset;     /* of tools, by toolset_find */
     char *notes;     /* lines: names of other servers that were set, and what became of them */
@@ -81,4 +82,7 @@ const char *settings_default_file(void);
  * failure *e is one line that says what to change.
  */
 int settings_load(struct settings *out, const char *path, struct err *e);
+/* Where a running server is found, whatever is wrong with the other settings: broker, log_file and
+ * control alone. */
+int settings_load_places(struct settings *out, const char *path, struct err *e);
 void settings_clear(struct settings *s);

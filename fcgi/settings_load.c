@@ -11,6 +11,7 @@
 #include "common/sandbox/sandbox.h"
 #include "common/store/kinds.h"
 #include "common/tools/tools.h"
+#include "fcgi/process/control.h"
 #include "fcgi/settings.h"
 
 #include <errno.h>
@@ -236,6 +237,7 @@ static int settings_derive(struct settings *s, struct err *e)
         s->events = mem_printf("%.*sevents.sock", slash ? (int)(slash + 1 - s->broker) : 0,
                                s->broker);
     }
+    s->control = control_path(s->broker);
     if (!*s->oauth_listen) {
         free(s->oauth_listen);
         s->oauth_listen = mem_printf("%.*soauth.sock", slash ? (int)(slash + 1 - s->broker) : 0,
@@ -299,7 +301,8 @@ const char *settings_default_file(void)
 
 int settings_load(struct settings *out, const char *path, struct err *e)
 {
-    const struct conf_source from = {settings_table, settings_others, path};
+    const struct conf_source from = {
+        .table = settings_table, .others = settings_others, .path = path};
     AUTO_BUF struct buf notes = BUF_INIT(16 * 1024);
 
     *out = (struct settings){0};
@@ -312,10 +315,28 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     return -1;
 }
 
+int settings_load_places(struct settings *out, const char *path, struct err *e)
+{
+    const struct conf_row table[] = {*conf_find(settings_table, "SANDCGI_BROKER"),
+                                     *conf_find(settings_table, "SANDCGI_LOG"),
+                                     {.name = NULL}};
+    const struct conf_source from = {.table = table, .path = path, .lenient = true};
+    AUTO_BUF struct buf notes = BUF_INIT(1024);
+
+    *out = (struct settings){0};
+    if (conf_load(&from, out, &notes, e) == 0) {
+        out->control = control_path(out->broker);
+        return 0;
+    }
+    settings_clear(out);
+    return -1;
+}
+
 void settings_clear(struct settings *s)
 {
     conf_clear(settings_table, s);
     tenants_clear(&s->tenants);
+    free(TAKE_PTR(s->control));
     free(TAKE_PTR(s->links_url));
     free(TAKE_PTR(s->notes));
 }

@@ -6,6 +6,7 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,7 +36,7 @@ struct conf_row {
                             of strings that are not empty, their bytes (max 0: 4096) */
     const char *choices; /* CONF_CHOICE: words separated by '|' */
     unsigned flags;      /* enum conf_flags */
-    const char *help;    /* one line, for --help, the table in fcgi/settings.md and the manual page */
+    const char *help; /* one line, for --help, the table in fcgi/settings.md and the manual page */
 };
 
 /* The table ends with a row whose name is NULL. */
@@ -53,6 +54,7 @@ struct conf_source {
     const struct conf_row *table;
     const struct conf_other *others; /* ends as the table does; NULL: none */
     const char *path;                /* of a file; NULL: none */
+    bool lenient;                    /* lines that are wrong, or of other names, are passed over */
 };
 
 /*
@@ -78,6 +80,9 @@ int conf_set(const struct conf_row *row, void *settings, const char *text, const
 
 /* The row of that name, or NULL. */
 const struct conf_row *conf_find(const struct conf_row *table, const char *name);
+
+/* How many letters must be put in, taken away or changed to make the one name of the other. */
+size_t conf_distance(const char *a, const char *b);
 
 /* The current value in the form that conf_set reads; secrets as "(secret)" or "(empty)". */
 void conf_format(const struct conf_row *row, const void *settings, struct buf *out);

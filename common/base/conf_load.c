@@ -21,6 +21,7 @@ struct loader {
     bool *set; /* which rows are */
     struct buf *notes;
     bool of_others; /* it takes others' names now, not ours */
+    bool lenient;
 };
 
 /* True when the table has a name with the same part up to the first '_'. */
@@ -63,8 +64,7 @@ static char *unquote(char *s)
 
 /* ---- names ---- */
 
-/* How many letters must be put in, taken away or changed to make the one of the other. */
-static size_t distance(const char *a, const char *b)
+size_t conf_distance(const char *a, const char *b)
 {
     size_t row[NAME_MAX_LEN + 1], n = strlen(b);
 
@@ -90,7 +90,7 @@ static int refuse_name(const struct loader *l, const char *key, const char *wher
     size_t least = FAR;
 
     for (const struct conf_row *row = l->table; row->name; row++) {
-        size_t far = distance(key, row->name);
+        size_t far = conf_distance(key, row->name);
         nearest = far < least ? row->name : nearest;
         least = far < least ? far : least;
     }
@@ -182,8 +182,11 @@ static int load_text(const struct loader *l, const char *path, char *text, struc
     for (unsigned number = 1; next && *next; number++) {
         AUTO_FREE char *where = mem_printf("file %s, line %u", path, number);
         char *line = strsep(&next, "\n");
-        if (set_from_line(l, line, where, e) < 0)
+        struct err wrong = ERR_INIT;
+        if (set_from_line(l, line, where, &wrong) < 0 && !l->lenient) {
+            *e = wrong;
             return -1;
+        }
     }
     return 0;
 }
@@ -242,7 +245,7 @@ int conf_load(const struct conf_source *from, void *settings, struct buf *notes,
         if (conf_set(row, settings, row->initial ? row->initial : "", "default", e) < 0)
             return -1;
     AUTO_FREE bool *set = mem_array(n, sizeof *set);
-    struct loader l = {from->table, from->others, settings, set, notes, false};
+    struct loader l = {from->table, from->others, settings, set, notes, false, from->lenient};
     for (int others = 0; others < 2; others++) {
         l.of_others = others;
         if ((from->path && load_file(&l, from->path, e) < 0) || load_environment(&l, e) < 0)

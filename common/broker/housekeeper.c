@@ -73,7 +73,7 @@ struct housekeeper {
     struct deadline due[CHORES];
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct engine_runners runners; /* of the latest list */
-    bool engine_is_lost, none_is_told;
+    bool engine_is_lost, none_is_told, has_swept;
     struct host_watch host;
     struct site_watch site;
     char *image; /* of a runner, for the tests of networks; NULL: there is none */
@@ -233,8 +233,11 @@ static void sweep(struct housekeeper *k)
     int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &e);
     if (removed < 0)
         log_debug("sweep: %s", e.text);
-    if (removed > 0)
+    if (removed > 0 && k->has_swept)
         log_warn("containers without a supervisor, removed: %d", removed);
+    else if (removed > 0) /* a reload leaves some, whose start it has ended */
+        log_info("containers of the processes before, removed: %d", removed);
+    k->has_swept = true;
     housekeeper_sweep_files(k->root, clock_unix_s());
     int64_t over_in_s = k->next_over - clock_unix_s() + 1;
     k->due[SWEEP] = deadline_in_ms(removed < 0 || over_in_s < SWEEP_SOON_MS / 1000 ? SWEEP_SOON_MS

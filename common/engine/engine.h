@@ -279,6 +279,7 @@ struct engine_address {
     const char *host; /* unix:///path, tcp://host:port; "" = unix:///var/run/docker.sock */
     bool tls_verify;
     const char *cert_path;     /* directory with ca.pem, cert.pem, key.pem */
+    int limit_ms;              /* of all requests together; 0: each has its own alone */
     struct engine_facts facts; /* of another engine object (ops->facts), or all zero. Outdated ones
                                   make calls fail. */
 };

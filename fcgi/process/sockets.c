@@ -3,6 +3,8 @@
 #include "fcgi/process/sockets.h"
 
 #include "common/base/auto.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/handed.h"
@@ -10,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -23,6 +26,7 @@ const char *const server_socket_names[N_SOCKETS] = {
     [SOCKET_METRICS] = "metrics",
     [SOCKET_JUDGE] = "judge",
     [SOCKET_OAUTH] = "oauth",
+    [SOCKET_CONTROL] = "control",
     [SOCKET_CONNS_IN] = "conns_in",
     [SOCKET_CONNS_OUT] = "conns_out",
     [SOCKET_EVENTS_IN] = "events_in",
@@ -49,6 +53,8 @@ static const char *address_of(enum server_socket which, const struct settings *s
         return *s->oauth ? s->access.check : "";
     case SOCKET_OAUTH:
         return s->access.builtin ? s->oauth_listen : "";
+    case SOCKET_CONTROL:
+        return s->control;
     default:
         return NULL;
     }
@@ -57,18 +63,20 @@ static const char *address_of(enum server_socket which, const struct settings *s
 static const char *setting_of(enum server_socket which)
 {
     static const char *const settings[] = {
-        "SANDCGI_LISTEN",  "SANDCGI_BROKER",      "SANDCGI_HUB",         "SANDCGI_EVENTS",
-        "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK", "SANDCGI_OAUTH_LISTEN"};
+        "SANDCGI_LISTEN",  "SANDCGI_BROKER",      "SANDCGI_HUB",          "SANDCGI_EVENTS",
+        "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK", "SANDCGI_OAUTH_LISTEN", "SANDCGI_BROKER"};
 
     return settings[which];
 }
 
-/* Who may connect: the web server, or workers and hub. */
+/* Who may connect: the web server, or workers and hub, or this account. */
 static struct sock_owner owner_of(enum server_socket which, const struct settings *s,
                                   const struct account *workers)
 {
     if (which == SOCKET_BROKER || which == SOCKET_EVENTS)
         return (struct sock_owner){.uid = workers->uid, .gid = (gid_t)-1, .mode = 0600};
+    if (which == SOCKET_CONTROL)
+        return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600};
     if (which == SOCKET_METRICS)
         return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0660};
     return (struct sock_owner){.uid = (uid_t)-1,
@@ -131,6 +139,16 @@ static const char *mend_of(const struct err *cause)
     }
 }
 
+/* /run is empty after a boot. Where it cannot be made, listening says what is wrong. */
+static void make_folder_of(const char *address)
+{
+    const char *slash = strrchr(address, '/');
+    AUTO_FREE char *folder = mem_strndup(address, slash ? (size_t)(slash - address) : 0);
+
+    if (*folder && mkdir(folder, 0755) == 0 && chmod(folder, 0755) == 0) /* whatever the umask */
+        log_info("made the folder %s", folder);
+}
+
 static int open_one(struct server_sockets *fresh, enum server_socket which,
                     const struct settings *s, const struct account *workers, struct err *e)
 {
@@ -142,6 +160,7 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
         return -1;
     if (*fd >= 0 || !*address)
         return 0;
+    make_folder_of(address);
     *fd = listen_at(which, address, s, workers, &cause);
     if (*fd < 0 && cause.kind == ERR_BUSY && s->takeover && strchr(address, '/')) {
         AUTO_FREE char *path = sock_beside(address);

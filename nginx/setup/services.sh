@@ -260,41 +260,15 @@ environment_is_noted()
     [[ $(environment_hash) == "$(cat "$run_dir/environment.hash" 2>/dev/null)" ]]
 }
 
-children_of()
-{
-    grep -ls "^PPid:[[:space:]]$1\$" /proc/[1-9]*/status | cut -d / -f 3
-}
-
 # The new program and settings, without a refused call: running programs, sessions and sandboxes stay.
 reload_sandcgi()
 {
-    local pid=$1 before size
-    before=$(children_of "$pid")
-    size=$(stat -c %s "$sandcgi_log")
-    kill -HUP "$pid"
-    wait_until 20 reload_is_done "$pid" "$before" "$size" || die "sandcgi (process $pid) does not reload; see $sandcgi_log"
-    if complaint_after "$size" >/dev/null; then
-        die "sandcgi goes on as before: $(complaint_after "$size")"
-    fi
+    local said
+    mapfile -d '' -t environment < <(server_environment)
+    said=$(env -i "${environment[@]}" "$binary" reload --config "$env_file" 2>&1 >/dev/null 9>&-) ||
+        die "sandcgi goes on as before: $(printf '%s\n' "$said" | tail -n 1)"
     note_sandcgi
-    say "  sandcgi (process $pid) has taken up the program and the settings"
-}
-
-# A line of the log behind its first $1 bytes.
-complaint_after()
-{
-    tail -c "+$(($1 + 1))" "$sandcgi_log" | grep -o 'settings not reloaded: .*'
-}
-
-# reload_is_done PID BEFORE SIZE: a process that was not there before has children, or the log has a complaint.
-reload_is_done()
-{
-    local child
-    complaint_after "$3" >/dev/null && return
-    for child in $(children_of "$1"); do
-        [[ $'\n'$2$'\n' == *$'\n'$child$'\n'* ]] || [[ -z $(children_of "$child") ]] || return 0
-    done
-    return 1
+    say "  sandcgi (process $1) has taken up the program and the settings"
 }
 
 # True also when it has ended: the caller finds out next.

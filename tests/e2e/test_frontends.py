@@ -2,6 +2,7 @@
 import http.server
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -382,18 +383,19 @@ def _():
         return done.returncode, done.stdout, done.stderr
     check(run("--version")[1].startswith("sandcgi "), "--version")
     for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "SANDBOX_IMAGES_MAX"):
-        contains(run("--help-settings")[1], name)
         contains(run("help", "settings")[1], name)
         contains(run("settings")[1], name)
     check(len(run("--help")[1].splitlines()) <= 30, "--help is long")
-    equal(run("serve", "--help"), run("--help"))
+    contains(run("serve", "--help")[1], "Usage: sandcgi serve")
+    check(not re.search("index-proxy|file-key", run("--help")[1]), "an inner command is shown")
     status, _, err = run("status")
     equal((status, len(err.splitlines())), (1, 1))
     contains(err, "--config FILE")
     equal(run("srve")[0], 2)
-    contains(run("srve")[2], "--help")
+    contains(run("srve")[2], "there is no command srve; there is serve; see sandcgi --help")
     site = sites.shared()
-    status, out, _err = run("check", "--config", site.config)
+    equal(run("check", "--config", site.config)[:2], (0, f"ok: {site.config}\n"))
+    status, out, _err = run("check", "--values", "--config", site.config)
     equal(status, 0)
     contains(out, f"SANDBOX_ROOT={site.root}")
     check(site.settings["FILE_SECRET"] not in out and site.token not in out, "a secret is printed")

@@ -116,7 +116,7 @@ def _():
                               env=sites.clean_environment() | sites.SANITIZER_ENV, timeout=60)
     values = dict(line.split("=", 1) for line in settings(["settings", "--values"]).stdout.splitlines())
     equal({name: values[name] for name in ours}, ours)
-    said = settings(["check"], SANDBOX_TIMEOUT="7s")
+    said = settings(["check", "--values"], SANDBOX_TIMEOUT="7s")
     for name in theirs:
         contains(said.stderr, name)
     contains(said.stderr, "SANDBOX_EXEC_TIMEOUT_S is not taken: SANDBOX_TIMEOUT")

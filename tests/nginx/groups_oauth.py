@@ -23,6 +23,7 @@ class Server:
         self.site = site
         with open(site.path("run/front-secret"), "w", encoding="ascii") as out:
             out.write("ab" * 32 + "\n")
+        os.chmod(site.path("run/front-secret"), 0o600)
         with open(site.path("run/client"), "w", encoding="ascii") as out:
             out.write("client:secret of it\n")
         with open(site.path("run/tenants.ini"), "w", encoding="ascii") as out:

@@ -103,12 +103,11 @@ walk_in()
 }
 """
 STORY = r"""
-# The documented way out; what is left then. Only the server of this machine may be ended.
+# The documented way out; what is left then.
 leave()
 {
     while IFS= read -r command; do
         [[ $command != *"# as said" ]] || { remove_lines; continue; }
-        [[ $command != pkill* ]] || command="kill $server; wait $server"
         how=
         [[ $command != *"-s reload"* ]] || how=reloaded
         $how eval "$command" || { echo "FAILED ($?): $command"; exit 1; }
@@ -131,7 +130,7 @@ echo "log $(grep "POST $BELOW/mcp" /var/log/nginx/sandcgi.log | grep -c '"defaul
 # Without --config: the settings of /etc/sandcgi.
 echo "status $(sandcgi status --json | grep -c '"startedAt"')"
 echo "list $(sandcgi token list | grep -c alice)"
-echo "check $(sandcgi check 2>/dev/null | grep -c "^MCP_API_TOKEN=")"
+echo "check $(sandcgi check --values 2>/dev/null | grep -c "^MCP_API_TOKEN=")"
 echo "doctor $(sandcgi doctor | grep -c "  /etc/sandcgi/sandcgi.conf: what they name is there")"
 echo "backup $(sandcgi backup - 2>&1 >/dev/null | grep -c 'backed up: 0 conversations')"
 echo "elsewhere $(SANDCGI_CONFIG=/nowhere sandcgi status 2>&1 | grep -c /nowhere) $(SANDBOX_ROOT=/nowhere sandcgi check 2>&1 | grep -c "FILE_SECRET must be set")"

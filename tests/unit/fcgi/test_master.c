@@ -306,7 +306,7 @@ static void a_reload_moves_a_socket(void **state)
     AUTO_FREE char *moved = mem_printf("%s/moved.sock", w->folder);
     AUTO_FREE char *before = mem_printf("SANDCGI_LISTEN=%s\n", w->front);
     AUTO_FREE char *after = mem_printf("SANDCGI_LISTEN=%s\nSANDCGI_LISTEN_MODE=0600\n", moved);
-    AUTO_FREE char *impossible = mem_printf("SANDCGI_LISTEN=%s/no/front.sock\n", w->folder);
+    AUTO_FREE char *impossible = mem_printf("SANDCGI_LISTEN=%s/no/folder/front.sock\n", w->folder);
     AUTO_FREE char *late = mem_printf("%sSANDCGI_LOG=%s\n", before, w->folder); /* a folder */
     int ends[2];
     struct stat st;

@@ -18,6 +18,7 @@
 #define SECRET_FILE_MAX 4096
 #define ASK_MS          15000 /* the issuer may have to be asked */
 #define FRONT_MIN       32
+#define SESSION_TTL_S   86400 /* after the last request, of the older revisions */
 #define SEAL_LABEL      "sandcgi requestState 1"
 
 static const char instructions[] =
@@ -123,7 +124,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .arguments = &args_tables,
                                               .tools_cache = mcp_tools_cache_new(),
                                               .sessions_fd = -1,
-                                              .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
+                                              .session_ttl_s = SESSION_TTL_S,
                                               .sessions_max = s->max_sessions,
                                               .seal_key = app->seal_key,
                                               .seal_key_len = sizeof app->seal_key,

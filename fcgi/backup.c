@@ -353,13 +353,13 @@ static int check_purge(const struct words *w, int64_t *out_before, struct err *e
     if (!w->tenant && !w->older_than)
         return err_set(e, ERR_INVALID,
                        "say what to remove: --tenant T, perhaps with "
-                       "--conversation C, or --older-than TIME such as 720h");
+                       "--conversation C, or --older-than TIME such as 30d");
     if (w->conversation && !w->tenant)
         return err_set(e, ERR_INVALID, "--conversation needs --tenant");
     if (!w->older_than)
         return 0;
     if (parse_duration_ms(w->older_than, &age_ms) < 0)
-        return err_set(e, ERR_INVALID, "--older-than must be a time such as 720h, not '%s'",
+        return err_set(e, ERR_INVALID, "--older-than must be a time such as 30d, not '%s'",
                        w->older_than);
     *out_before = clock_unix_s() - (int64_t)(age_ms / 1000);
     return 0;

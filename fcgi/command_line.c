@@ -2,7 +2,7 @@
 
 #include "fcgi/command_line.h"
 
-#include "common/base/conf.h"
+#include "common/base/conf_names.h"
 #include "fcgi/settings.h"
 
 #include <stdio.h>
@@ -94,7 +94,7 @@ int command_refuse(const struct command *table, const char *name)
     size_t least = FAR;
 
     for (; table->name; table++) {
-        const size_t far = conf_distance(name, table->name);
+        const size_t far = conf_names_distance(name, table->name);
         nearest = far < least && !(table->kind & INNER) ? table : nearest;
         least = far < least ? far : least;
     }

@@ -33,7 +33,7 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
  * listen_fd (FastCGI, non-blocking) and events_fds (events.h) until SIGTERM, then ends every stream
  * in order. Returns 0, or -1 when a socket is unusable.
  */
-#define HUB_EVENTS 2 /* sockets: SANDCGI_EVENTS, and one end of a pair, the workers' */
+#define HUB_EVENTS 2 /* sockets: events.sock, and one end of a pair, the workers' */
 int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVENTS],
               struct err *e);
 

@@ -118,6 +118,7 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_oauth_server.c \
 	tests/unit/fcgi/test_oauth_tokens.c \
 	tests/unit/fcgi/test_resources.c \
+	tests/unit/fcgi/test_rights.c \
 	tests/unit/fcgi/test_settings.c \
 	tests/unit/fcgi/test_status.c \
 	tests/unit/fcgi/test_stdio.c \

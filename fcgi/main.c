@@ -110,6 +110,8 @@ static int print_values(const char *config_path)
         return print_error(&e);
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     for (const struct conf_row *row = settings_table; row->name; row++) {
+        if (row->flags & CONF_FIXED)
+            continue;
         buf_addf(&text, "%s=", row->name);
         conf_format(row, &settings, &text);
         buf_add_char(&text, '\n');
@@ -197,15 +199,35 @@ static int run_doctor(const char *config_path)
 
 static bool as_man; /* --man */
 
+static const char *wanted; /* --get */
+
+/* Prints one value as the file has it, of secrets, too; 1: it is not there. */
+static int print_one(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    AUTO_FREE char *text = NULL;
+
+    if (!config_path || conf_file_value(config_path, wanted, &text, &e) < 0) {
+        print_error(&e);
+        return 3;
+    }
+    if (!text)
+        return 1;
+    puts(text);
+    return 0;
+}
+
 static int run_settings(const char *config_path)
 {
+    if (wanted)
+        return print_one(config_path);
     if (as_values)
         return print_values(config_path);
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     if (as_man)
-        conf_print_man(settings_table, &text);
+        conf_print_man(settings_table, settings_groups, &text);
     else
-        conf_print_markdown(settings_table, &text);
+        conf_print_markdown(settings_table, settings_groups, &text);
     fputs(buf_str(&text), stdout);
     return 0;
 }
@@ -334,6 +356,7 @@ static const struct option options[] = {
      "end the running programs after that time (SANDBOX_TIMEOUT_MAX)"},
     {"drain", "--wait", "TIME", &wait_time, NULL,
      "end the running programs after that time (SANDBOX_TIMEOUT_MAX)"},
+    {"settings", "--get", "NAME", &wanted, NULL, "print what the file says of it"},
     {"settings", "--man", NULL, NULL, &as_man, "print them as roff"},
     {"backup restore purge", "--tenant", "T", NULL, NULL, "of that tenant alone"},
     {"restore", "--replace", NULL, NULL, NULL, "replace files of conversations that are there"},
@@ -350,7 +373,7 @@ static int run_help(void)
 
     if (*words && strcmp(*words, "settings") == 0) {
         buf_add_str(&text, "Settings (lines KEY=VALUE in FILE; the environment overrides):\n");
-        conf_print_help(settings_table, &text);
+        conf_print_help(settings_table, settings_groups, &text);
     } else {
         const struct command *of = *words ? command_find(commands, *words) : NULL;
         if (*words && !of)

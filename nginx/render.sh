@@ -26,7 +26,7 @@ declare -A value=(
     [CERT]=/var/lib/sandcgi/tls/cert.pem
     [CERT_KEY]=/var/lib/sandcgi/tls/key.pem
     [USER]=''                          # "ACCOUNT GROUP" of nginx's workers; empty: the account that starts it
-    [BIND]='127.0.0.1'                 # addresses to listen on, separated by spaces; IPv6 in brackets
+    [BIND]='127.0.0.1'                 # addresses to listen on, separated by spaces or commas; IPv6 in brackets
     [HTTPS_PORT]=8443
     [HTTP_PORT]=8080
     [PAGE_DIR]=''                      # the page's folder, as nginx/page/build.mjs makes it; empty: no page at /
@@ -366,7 +366,7 @@ derive_page()
 derive_values()
 {
     local address https='' http=''
-    for address in ${value[BIND]}; do
+    for address in ${value[BIND]//,/ }; do
         https+="listen $address:${value[HTTPS_PORT]} ssl http2; "
         http+="listen $address:${value[HTTP_PORT]}; "
     done

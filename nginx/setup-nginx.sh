@@ -83,7 +83,7 @@ ensure_settings_file()
     local name value
     if [[ ! -e $env_file ]]; then
         mkdir -p "$(dirname "$env_file")" "$output"
-        "$project/service/settings.sh" "$env_file" root "$output/front-secret.conf" || die "$env_file could not be made, see above"
+        "$project/service/settings.sh" "$env_file" "$output/front-secret.conf" || die "$env_file could not be made, see above"
         replace_setting SANDCGI_LISTEN_GROUP "${nginx_user#* }"
         say "made $env_file with random secrets"
     fi

@@ -9,6 +9,8 @@ libbase_a_SOURCES = \
 	common/base/charset.c common/base/charset.h \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf_load.c common/base/conf.h \
+	common/base/conf_line.c common/base/conf_line.h \
+	common/base/conf_names.c common/base/conf_names.h \
 	common/base/crypto.c common/base/crypto.h \
 	common/base/embed.h \
 	common/base/err.c common/base/err.h \

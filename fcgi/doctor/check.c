@@ -105,11 +105,7 @@ static void check_sockets(const struct settings *s, struct findings *out)
     check_folder("SANDCGI_BROKER", s->broker, true, out);
     check_folder("SANDCGI_HUB", s->hub, true, out);
     check_folder("SANDCGI_METRICS", s->metrics, true, out);
-    if (s->access.builtin)
-        check_folder("SANDCGI_OAUTH_LISTEN", s->oauth_listen, true, out);
     check_folder("SANDCGI_LOG", s->log_file, false, out);
-    if (*s->hub)
-        check_folder("SANDCGI_EVENTS", s->events, true, out);
 }
 
 static void check_readable(const char *setting, const char *path, struct findings *out)
@@ -119,17 +115,37 @@ static void check_readable(const char *setting, const char *path, struct finding
                      strerror(errno));
 }
 
-/* A secret that every account can read is none. */
-static void check_private(const char *what, const char *path, struct findings *out)
+/* May an account that is not root read or write it: the workers' own, or every one? */
+static const char *reader_of(const struct settings *s, const struct stat *st)
+{
+    struct account workers;
+    struct err none = ERR_INIT;
+
+    if (st->st_mode & (S_IROTH | S_IWOTH))
+        return "every account";
+    if (geteuid() != 0 || !*s->user || account_of_workers(s->user, &workers, &none) < 0)
+        return NULL; /* the workers have the server's account */
+    if (st->st_uid == workers.uid ||
+        (st->st_gid == workers.gid && st->st_mode & (S_IRGRP | S_IWGRP)))
+        return "the workers' account";
+    return NULL;
+}
+
+/* The master reads secrets before it starts workers, which need none of these files. */
+static void check_private(const struct settings *s, const char *what, const char *path,
+                          struct findings *out)
 {
     struct stat st;
+    const char *reader = path && *path && stat(path, &st) == 0 ? reader_of(s, &st) : NULL;
 
-    if (!path || !*path || stat(path, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH)))
+    if (!reader)
         return;
-    AUTO_FREE char *mend = mem_printf("chmod o-rwx %s", path);
+    AUTO_FREE char *mend = st.st_mode & (S_IROTH | S_IWOTH)
+                               ? mem_printf("chmod o-rwx %s", path)
+                               : mem_printf("chown root:root %s && chmod 0600 %s", path, path);
     findings_add(out, FINDING_WRONG, ABOUT, mend,
-                 "%s %s holds secrets, and every account can read or write it (mode %04o)", what,
-                 path, (unsigned)(st.st_mode & 07777));
+                 "%s %s holds secrets, and %s can read or write it (mode %04o)", what, path, reader,
+                 (unsigned)(st.st_mode & 07777));
 }
 
 /* The program that reads it is nginx, which says less about a wrong line. */
@@ -156,14 +172,16 @@ static void check_files(const struct settings *s, const char *config_path, struc
         add_wrong(out, &e);
     else
         app_clear(&app);
-    check_readable("SANDBOX_INDEX_CA", s->index_ca, out);
+    check_readable("SANDBOX_CA", s->ca, out);
     if (docker_address_check(&s->engine, &e) < 0)
         add_wrong(out, &e);
     if (!getenv("FILE_SECRET")) /* else the file's is not used */
-        check_private("settings file", config_path, out);
+        check_private(s, "settings file", config_path, out);
     if (s->auth == SETTINGS_AUTH_NGINX)
-        check_private("SANDCGI_SECRET_FILE", s->secret_file, out);
-    check_private("SANDCGI_TOKENS_FILE", s->tokens_file, out);
+        check_private(s, "SANDCGI_SECRET_FILE", s->secret_file, out);
+    check_private(s, "SANDCGI_TOKENS_FILE", s->tokens_file, out);
+    check_private(s, "SANDBOX_STORE_CREDENTIALS", s->store.credentials, out);
+    check_private(s, "SANDCGI_OAUTH_CLIENT_FILE", s->access.client_file, out);
     if (s->auth == SETTINGS_AUTH_NGINX && tokens_are_wrong(s, &e))
         findings_add(out, FINDING_NOTE, ABOUT, "", "%s; nginx may refuse the file", e.text);
 }

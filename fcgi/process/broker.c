@@ -64,7 +64,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .pool = s->pool,
         .tenants = &s->tenants,
         .index = &s->index,
-        .index_ca = s->index_ca,
+        .index_ca = s->ca,
         .network_dns = s->network_dns,
         .limits_check = (enum limits_check)s->limits_check,
         .allow_images = s->images,

@@ -62,9 +62,9 @@ static const char *address_of(enum server_socket which, const struct settings *s
 
 static const char *setting_of(enum server_socket which)
 {
-    static const char *const settings[] = {
-        "SANDCGI_LISTEN",  "SANDCGI_BROKER",      "SANDCGI_HUB",          "SANDCGI_EVENTS",
-        "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK", "SANDCGI_OAUTH_LISTEN", "SANDCGI_BROKER"};
+    static const char *const settings[] = {"SANDCGI_LISTEN", "SANDCGI_BROKER",  "SANDCGI_HUB",
+                                           "events.sock",    "SANDCGI_METRICS", "judge.sock",
+                                           "oauth.sock",     "SANDCGI_BROKER"};
 
     return settings[which];
 }
@@ -79,9 +79,8 @@ static struct sock_owner owner_of(enum server_socket which, const struct setting
         return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600};
     if (which == SOCKET_METRICS)
         return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0660};
-    return (struct sock_owner){.uid = (uid_t)-1,
-                               .gid = s->web_gid ? s->web_gid : (gid_t)-1,
-                               .mode = (mode_t)s->listen_mode};
+    return (struct sock_owner){
+        .uid = (uid_t)-1, .gid = s->web_gid ? s->web_gid : (gid_t)-1, .mode = 0660};
 }
 
 /* ---- opening ---- */

@@ -114,21 +114,17 @@ static int tell_nginx(const struct order *o)
 /* A day, or a time from now, as Unix time. */
 static int parse_expires(const char *text, int64_t *out, struct err *e)
 {
-    size_t len = strlen(text);
+    const size_t len = strlen(text);
+    const bool bare = text[strspn(text, "0123456789")] == '\0'; /* a year, perhaps */
     struct tm tm = {0};
-    uint64_t number;
-    AUTO_FREE char *digits = mem_strndup(text, len > 0 ? len - 1 : 0);
+    uint64_t ms;
     const char *end = strptime(text, "%Y-%m-%d", &tm);
-    const int64_t unit = len == 0               ? 0
-                         : text[len - 1] == 'd' ? DAY_S
-                         : text[len - 1] == 'h' ? 3600
-                         : text[len - 1] == 'm' ? 60
-                                                : 0;
 
     if (len == 10 && end && !*end)
         *out = timegm(&tm);
-    else if (unit && parse_u64(digits, 1, EXPIRES_DAYS * (uint64_t)(DAY_S / unit), &number) == 0)
-        *out = clock_unix_s() + (int64_t)number * unit;
+    else if (!bare && parse_duration_ms(text, &ms) == 0 && ms >= 1000 &&
+             ms / 1000 <= (uint64_t)EXPIRES_DAYS * DAY_S)
+        *out = clock_unix_s() + (int64_t)(ms / 1000);
     else
         return err_set(
             e, ERR_INVALID,

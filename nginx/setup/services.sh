@@ -76,8 +76,7 @@ write_front_secret()
     local secret
     secret=$(random_hex)
     printf '%s\n' "$secret" | write_file 0600 "$SANDCGI_SECRET_FILE"
-    printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$secret" | write_file 0640 "$run_dir/front-secret.conf"
-    [[ -z $nginx_user ]] || chgrp "${nginx_user#* }" "$run_dir/front-secret.conf"
+    printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$secret" | write_file 0600 "$run_dir/front-secret.conf"
 }
 
 # What nginx checks the URLs of files with.

@@ -141,7 +141,6 @@ class Site:
             "PUBLIC_BASE_URL": self.base_url,
             "MCP_API_TOKEN": self.token,
             "SANDCGI_LISTEN": self.front,
-            "SANDCGI_LISTEN_MODE": "0660",
             "SANDCGI_LISTEN_GROUP": web_account(),
             "SANDCGI_HUB": self.hub,
             "SANDCGI_BROKER": f"{self.folder}/run/broker.sock",

@@ -24,7 +24,7 @@ def _():
 @test("installed from the package, settings and secrets are there, each its own, and readable for whom they must be", timeout=120)
 def _():
     root = debian_root.installed()
-    equal(root.mode_of("/etc/sandcgi/sandcgi.conf"), "0640 0 sandcgi")
+    equal(root.mode_of("/etc/sandcgi/sandcgi.conf"), "0600 0 root")
     equal(root.mode_of("/var/lib/sandcgi/front-secret"), "0600 0 root")
     equal(root.mode_of("/var/lib/sandcgi"), "0711 0 root")
     found = [root.setting("FILE_SECRET"), root.setting("MCP_API_TOKEN")]

@@ -382,7 +382,7 @@ def _():
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
         return done.returncode, done.stdout, done.stderr
     check(run("--version")[1].startswith("sandcgi "), "--version")
-    for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "SANDBOX_IMAGES_MAX"):
+    for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "NGINX_RATE"):
         contains(run("help", "settings")[1], name)
         contains(run("settings")[1], name)
     check(len(run("--help")[1].splitlines()) <= 30, "--help is long")

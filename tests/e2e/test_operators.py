@@ -50,7 +50,7 @@ def _():
     equal(_command(site, "check")[2], "", "of settings that a server runs with")
     faults = {"SANDBOX_ROOT": ("/nowhere/at/all", "there is no folder /nowhere/at"), "SANDCGI_USER": ("nobody-here", "no such account"),
               "SANDCGI_LISTEN": ("/nowhere/at/front.sock", "there is no folder /nowhere/at"),
-              "SANDCGI_SECRET_FILE": ("/nowhere/secret", "/nowhere/secret"), "SANDBOX_INDEX_CA": ("/nowhere/ca.pem", "cannot be read"),
+              "SANDCGI_SECRET_FILE": ("/nowhere/secret", "/nowhere/secret"), "SANDBOX_CA": ("/nowhere/ca.pem", "cannot be read"),
               }
     status, _out, errors = _command(site, "check", settings={name: value for name, (value, _) in faults.items()})
     equal(status, 1)

@@ -193,7 +193,7 @@ def walk(checks, below):
         log = pathlib.Path(folder, "serve.log")
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
-        for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 640 600 600 600", "log 1",
+        for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 600 600 600 600", "log 1",
                      "status 1", "list 1", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:

@@ -46,29 +46,28 @@ within()
     ) 2>&1
 }
 
+# Not by the way for a program that is not built.
+program_value()
+{
+    program=$tested
+    env_line()
+    {
+        printf 'the program was not asked\n'
+    }
+    env_value "$1"
+}
+
 test_reading_env()
 {
-    cat >"$work/env" <<'END'
-# comment
-PLAIN=one
-  SPACED=two  
-export EXPORTED=three
-DOUBLE="with blank"
-SINGLE='x=y'
-TWICE=old
-TWICE=new
-EMPTY=
-HASH=a#b
-PREFIX_PLAIN=no
-LAST=end
-END
-    printf 'NOEOL=yes' >>"$work/env"
-    local row
-    for row in PLAIN=one SPACED=two EXPORTED=three "DOUBLE=with blank" SINGLE=x=y TWICE=new EMPTY= HASH=a#b LAST=end NOEOL=yes; do
-        equal ".env: ${row%%=*}" "$(within env_value "${row%%=*}")" "${row#*=}"
+    cp "$top/tests/settings/lines.env" "$work/env" # tests/unit/base/test_conf.c reads the same
+    local row reader
+    for reader in env_line program_value; do
+        while IFS= read -r row; do
+            equal ".env, $reader: ${row%%=*}" "$(within "$reader" "${row%%=*}"; printf .)" "${row#*=}."
+        done <"$top/tests/settings/lines.expected"
+        within "$reader" NOT_THERE >/dev/null
+        equal ".env, $reader: a key that is not there fails" $? 1
     done
-    within env_value NOT_THERE >/dev/null
-    equal ".env: a key that is not there fails" $? 1
     equal "the environment wins" "$(PLAIN=other within setting PLAIN default)" other
     equal ".env wins over the default" "$(within setting PLAIN default)" one
     equal "an empty value is the default" "$(within setting EMPTY default)" default
@@ -112,6 +111,7 @@ show()
 # What render.sh is told.
 rendered()
 {
+    program=$tested
     derive_settings
     project=$work/fake
     mkdir -p "$project/nginx"
@@ -136,14 +136,16 @@ test_deriving()
     within write_env_file >/dev/null
     equal "links follow the port" "$(SANDCGI_HTTPS_PORT=10443 within show PUBLIC_BASE_URL)" https://localhost:10443
     equal "but not when they lead elsewhere" "$(PUBLIC_BASE_URL=https://x.test within show PUBLIC_BASE_URL)" https://x.test
-    equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within read_timeout)" 720
+    equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within rendered READ_TIMEOUT)" 720
     matches "a bad port" "$(SANDCGI_HTTP_PORT=80x within show http_port)" "must be a port number"
     matches "a port too high" "$(SANDCGI_HTTP_PORT=70000 within show http_port)" "must be a port number"
     equal "another server's name for the log" "$(SANDBOX_LOG_FILE=/x/log within show SANDCGI_LOG)" /x/log
     equal "but ours counts" "$(SANDBOX_LOG_FILE=/x/log SANDCGI_LOG=/y/log within show SANDCGI_LOG)" /y/log
-    equal "and for the size of uploads" "$(SANDBOX_MAX_UPLOAD_BYTES=5368709120 within rendered UPLOAD_MAX)" 5368709120
+    equal "and for the size of uploads" "$(SANDBOX_MAX_UPLOAD_BYTES=5368709120 within rendered UPLOAD_MAX)" 5g
     equal "what is wrong is told without what is not" "$(within check_fails)" $'\n'"start.sh: B: is wrong; correct $work/env"
-    matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within read_timeout)" "must be a time"
+    equal "bursts follow the rate" "$(NGINX_RATE=7 within rendered BURST)" 28
+    matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within rendered READ_TIMEOUT)" "must be a time"
+    matches "a bad rate" "$(NGINX_RATE=fast within rendered RATE)" 'NGINX_RATE is "fast"'
     sed 's/^MCP_API_TOKEN=.*/MCP_API_TOKEN=/' "$work/env" >"$work/env2"
     matches "no token" "$(SANDCGI_ENV_FILE=$work/env2 within show api_token)" "MCP_API_TOKEN is missing.*openssl rand"
     local environment

@@ -202,7 +202,7 @@ static const struct {
     {"SANDCGI_METRICS=@/no/thing/metrics.sock\n", "SANDCGI_METRICS="},
     {"SANDCGI_LOG=@/no/log\n", "SANDCGI_LOG="},
     {"SANDCGI_AUTH=nginx\nSANDCGI_SECRET_FILE=@/no-secret\n", "SANDCGI_SECRET_FILE"},
-    {"SANDBOX_INDEX_CA=@/no-ca\n", "SANDBOX_INDEX_CA="},
+    {"SANDBOX_CA=@/no-ca\n", "SANDBOX_CA="},
     {"DOCKER_HOST=tcp://127.0.0.1:1\nDOCKER_CERT_PATH=@\n", "DOCKER_CERT_PATH: "},
     {"DOCKER_HOST=/run/docker.sock\n", "DOCKER_HOST must be unix:///PATH"},
     {"SANDBOX_MEMROY=1g\n", "there is SANDBOX_MEMORY"},

@@ -1,4 +1,5 @@
-/* What is taken for what: the table of common/arguments.md is run as it stands, and more of each kind.
+/* What is taken for what: the table of common/arguments.md is run as it stands, and more of each
+ * kind.
  */
 #include "config.h"
 

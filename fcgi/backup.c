@@ -15,6 +15,7 @@
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
 #include "fcgi/commands.h"
+#include "fcgi/process/resources.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,6 +88,21 @@ static int print_failure(const struct err *e)
     return 1;
 }
 
+/* count: of conversations that it has changed or read. */
+static void audit(const struct settings *s, const struct words *w, enum audit_act act,
+                  uint64_t count)
+{
+    const struct audit_place place = audit_place_of(s);
+    const struct log_field fields[] = {{.name = "tenant", .text = w->tenant ? w->tenant : ""},
+                                       {.name = "file", .text = w->file ? w->file : ""},
+                                       {.name = "conversations", .number = (int64_t)count}};
+
+    audit_tell(&place, act, fields, ARRAY_LEN(fields), "%s",
+               act == AUDIT_BACKUP    ? "conversations backed up"
+               : act == AUDIT_RESTORE ? "conversations restored"
+                                      : "conversations removed");
+}
+
 /* ---- SANDBOX_ROOT ---- */
 
 /* What is made belongs to the account that the server runs as. */
@@ -113,6 +129,7 @@ static int load_settings(const struct words *w, struct settings *out, struct err
 {
     if (settings_load(out, w->config, e) < 0)
         return -1;
+    audit_note_user();
     log_setup(LOG_LEVEL_ERROR, "command"); /* the commands say themselves what they do */
     if (become_owner(out, e) == 0)
         return 0;
@@ -205,6 +222,8 @@ static int write_backup(const struct words *w, const struct settings *s, int fd,
         rc = err_errno(e, "%s", w->file);
     if (rc == 0)
         say_sum("backed up", &sum);
+    if (rc == 0)
+        audit(s, w, AUDIT_BACKUP, sum.conversations);
     return rc;
 }
 
@@ -310,6 +329,8 @@ static int read_backup(const struct words *w, struct settings *s, int fd, struct
     sandbox_root_close(&root);
     if (rc == 0)
         say_sum("restored", &sum);
+    if (rc == 0)
+        audit(s, w, AUDIT_RESTORE, sum.conversations);
     return rc;
 }
 
@@ -434,6 +455,7 @@ static int remove_meant(const struct purge *p, const struct sandbox_root *root, 
         fprintf(stderr, "sandcgi: kept: %s\n", e.text);
     }
     end_broker(root);
+    audit(s, p->words, AUDIT_PURGE, p->n - kept);
     printf("%zu of %zu conversations were removed\n", p->n - kept, p->n);
     return kept > 0;
 }

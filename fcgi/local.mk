@@ -4,6 +4,7 @@ libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
 	fcgi/backup.c \
 	fcgi/command_line.c fcgi/command_line.h \
+	fcgi/call_log.c fcgi/call_log.h \
 	fcgi/commands.h \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
 	fcgi/doctor/denials.c fcgi/doctor/denials.h \

@@ -305,8 +305,20 @@ static const char *public_text(const struct err *e)
     return "the server failed to do this; its log may say more";
 }
 
+/* The argument that the text begins with, in quotes. */
+static void note_reason(const struct err *e)
+{
+    static const char front[] = "argument '";
+    const char *name = e->text + strlen(front);
+    const bool named = strncmp(e->text, front, strlen(front)) == 0;
+    AUTO_FREE char *argument = named ? mem_strndup(name, strcspn(name, "'")) : NULL;
+
+    log_reason(err_kind_name(e->kind), argument);
+}
+
 void report_failure(struct mcp_result *out, const struct err *e)
 {
+    note_reason(e);
     log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
     mcp_result_fail(out, "%s", public_text(e));
     out->failure = e->kind;

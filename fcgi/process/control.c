@@ -47,14 +47,13 @@ void control_answer(int *fd, const struct err *wrong)
     auto_close_fd(fd);
 }
 
-static int read_order(int fd, enum order *out, struct err *e)
+static int read_order(int fd, enum order *out, pid_t *out_pid, uid_t *out_uid, struct err *e)
 {
     AUTO_BUF struct buf text = BUF_INIT(ORDER_MAX);
-    uid_t uid;
 
-    if (sock_peer(fd, &uid, NULL, e) < 0)
+    if (sock_peer(fd, out_uid, out_pid, e) < 0)
         return -1;
-    if (uid != 0 && uid != geteuid())
+    if (*out_uid != 0 && *out_uid != geteuid())
         return err_set(e, ERR_DENIED, "this needs root, or the server's account");
     if (sock_recv_message(fd, &text, NULL, deadline_in_ms(ORDER_MS), e) < 0)
         return -1;
@@ -64,7 +63,7 @@ static int read_order(int fd, enum order *out, struct err *e)
     return err_set(e, ERR_INVALID, "this version of the server does not know the order");
 }
 
-enum order control_take(int listen_fd, int *out_fd)
+enum order control_take(int listen_fd, int *out_fd, pid_t *out_pid, uid_t *out_uid)
 {
     AUTO_FD int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     enum order order = ORDER_NONE;
@@ -72,7 +71,7 @@ enum order control_take(int listen_fd, int *out_fd)
 
     if (fd < 0)
         return ORDER_NONE;
-    if (read_order(fd, &order, &e) < 0) {
+    if (read_order(fd, &order, out_pid, out_uid, &e) < 0) {
         control_answer(&fd, &e);
         return ORDER_NONE;
     }

@@ -8,6 +8,7 @@
 #include "common/base/err.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 enum order { ORDER_NONE, ORDER_RELOAD, ORDER_RESTART, ORDER_STOP, ORDER_STOP_NOW, N_ORDERS };
 
@@ -21,9 +22,9 @@ extern const char *const order_names[N_ORDERS];
 char *control_path(const char *broker);
 
 /* Takes one order. Root and this account may give any; others are refused, as is a connection that
- * does not tell its order within a second. *out_fd waits for the answer. ORDER_NONE: there is none.
- */
-enum order control_take(int listen_fd, int *out_fd);
+ * does not tell its order within a second. *out_fd waits for the answer; the others say who gave
+ * it. ORDER_NONE: there is none. */
+enum order control_take(int listen_fd, int *out_fd, pid_t *out_pid, uid_t *out_uid);
 
 /* Neither waits. fd -1: nothing happens. The last one closes *fd; wrong NULL: it is done. */
 void control_note(int fd, const char *text);

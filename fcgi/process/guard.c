@@ -56,6 +56,18 @@ struct guard {
     int status; /* for the exit */
 };
 
+static void log_asked(const struct guard *g, enum audit_act act, const char *text)
+{
+    audit_log(act, NULL, 0, g->kept.asked_pid, g->kept.asked_uid, "%s", text);
+}
+
+/* The order is refused; the server goes on as before. */
+static void refuse(struct guard *g, enum audit_act act, const struct err *e)
+{
+    log_asked(g, act, e->text);
+    control_answer(&g->kept.order_fd, e);
+}
+
 /* ---- reloading ---- */
 
 /* Has the program that lies there now check the settings. */
@@ -89,8 +101,7 @@ static void guard_reload(struct guard *g)
 
     log_follow(g->settings); /* also when the settings are wrong */
     become_program(g, &e);
-    log_error("settings not reloaded: %s", e.text);
-    control_answer(&g->kept.order_fd, &e);
+    refuse(g, AUDIT_RELOAD_REFUSED, &e);
 }
 
 /* ---- masters ---- */
@@ -163,7 +174,8 @@ static void on_waiter_exit(struct guard *g, int status)
     if (g->stopping)
         return;
     if (status == 0 && server_sockets_take_over(&g->kept.sockets, g->settings, &e) == 0) {
-        log_act("take-over", "programs can run; took the sockets over from another server");
+        audit_log(AUDIT_TAKE_OVER, NULL, 0, 0, 0,
+                  "programs can run; took the sockets over from another server");
         return;
     }
     log_error("not taking over from the server that runs%s%s; stopping", *e.text ? ": " : "",
@@ -192,6 +204,8 @@ static void guard_stop(struct guard *g)
 {
     struct err instead = ERR_INIT;
 
+    if (!g->stopping)
+        log_asked(g, AUDIT_STOP, "stopping; waiting for running programs");
     g->stopping = true;
     g->again = false;
     err_set(&instead, ERR_CANCELLED, "the server was told to stop");
@@ -207,11 +221,10 @@ static void guard_restart(struct guard *g)
     if (g->stopping)
         err_set(&e, ERR_BUSY, "the server is stopping");
     if (e.kind != ERR_NONE || ask_check(g, &e) < 0) {
-        log_error("not restarted: %s", e.text);
-        control_answer(&g->kept.order_fd, &e);
+        refuse(g, AUDIT_RESTART_REFUSED, &e);
         return;
     }
-    log_act("restart", "restarting when the running programs have ended");
+    log_asked(g, AUDIT_RESTART, "restarting when the running programs have ended");
     signal_masters(g, SIGTERM);
     g->stopping = g->again = true;
 }
@@ -219,11 +232,15 @@ static void guard_restart(struct guard *g)
 static void on_order(struct guard *g)
 {
     struct err busy = ERR_INIT;
+    uid_t uid = 0;
+    pid_t pid = 0;
     int fd = -1;
-    const enum order order = control_take(g->kept.sockets.fds[SOCKET_CONTROL], &fd);
+    const enum order order = control_take(g->kept.sockets.fds[SOCKET_CONTROL], &fd, &pid, &uid);
 
     if (order == ORDER_NONE)
         return;
+    g->kept.asked_pid = pid;
+    g->kept.asked_uid = uid;
     if (order == ORDER_STOP || order == ORDER_STOP_NOW) {
         if (!g->stopping || g->again || order == ORDER_STOP_NOW)
             guard_stop(g);
@@ -251,12 +268,16 @@ static void on_signal(struct guard *g)
     int status;
 
     while (read(g->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD) {
+            g->kept.asked_pid = (pid_t)info.ssi_pid;
+            g->kept.asked_uid = info.ssi_uid;
+        }
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             guard_stop(g);
         reload |= info.ssi_signo == SIGHUP;
         if (info.ssi_signo == SIGURG && !g->draining) {
             g->draining = true;
-            log_act("drain", "draining: /readyz answers 503");
+            log_asked(g, AUDIT_DRAIN, "draining: /readyz answers 503");
             signal_masters(g, SIGURG);
         }
     }
@@ -355,11 +376,10 @@ static int guard_open(struct guard *g, struct err *e)
 static void take_over(struct guard *g, const struct err *e)
 {
     if (!g->can_start) {
-        log_error("settings not reloaded: %s", e->text);
-        control_answer(&g->kept.order_fd, e);
+        refuse(g, AUDIT_RELOAD_REFUSED, e);
         return;
     }
-    log_act("reload", "settings reloaded; starting new processes");
+    log_asked(g, AUDIT_RELOAD, "settings reloaded; starting new processes");
     control_answer(&g->kept.order_fd, NULL);
     kill(g->kept.master, SIGHUP);
     handover_add_old(&g->kept, g->kept.master);
@@ -368,7 +388,10 @@ static void take_over(struct guard *g, const struct err *e)
 
 static int start_failed(const struct err *e)
 {
-    fprintf(stderr, "sandcgi: %s\n", e->text);
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "sandcgi: %s\n", e->text);
+    else
+        audit_log(AUDIT_START_REFUSED, NULL, 0, 0, 0, "%s", e->text);
     return 1;
 }
 
@@ -407,13 +430,10 @@ static int guard_prepare(struct guard *g, struct buf *notes, struct err *e)
 
 static int start(struct guard *g, const struct err *e)
 {
-    char text[128];
-
     control_answer(&g->kept.order_fd, g->can_start ? NULL : e);
     if (!g->can_start)
         return start_failed(e);
-    snprintf(text, sizeof text, "sandcgi %s starts", sandcgi_version);
-    log_act("start", text);
+    audit_log(AUDIT_START, NULL, 0, 0, 0, "sandcgi %s starts", sandcgi_version);
     return 0;
 }
 
@@ -426,8 +446,7 @@ static int start_again(struct guard *g)
         if (!g->kept.sockets.handed[i])
             auto_close_fd(&g->kept.sockets.fds[i]);
     handover_exec(&g->kept, g->program, g->config_path, &e);
-    log_error("not restarted: %s", e.text);
-    control_answer(&g->kept.order_fd, &e);
+    refuse(g, AUDIT_RESTART_REFUSED, &e);
     return 1;
 }
 

@@ -51,12 +51,16 @@ void handover_take(struct handover *h)
         if (!equals)
             continue;
         *equals = '\0';
-        if (parse_u64(equals + 1, 0, INT32_MAX, &value) < 0)
+        if (parse_u64(equals + 1, 0, UINT32_MAX, &value) < 0)
             continue;
         if (strcmp(word, "master") == 0)
             h->master = (pid_t)value;
         else if (strcmp(word, "old") == 0)
             handover_add_old(h, (pid_t)value);
+        else if (strcmp(word, "asked_pid") == 0)
+            h->asked_pid = (pid_t)value;
+        else if (strcmp(word, "asked_uid") == 0)
+            h->asked_uid = (uid_t)value;
         else
             take_fd(h, word, (int)value);
     }
@@ -72,7 +76,8 @@ static void give_fd(struct buf *words, const char *name, int fd, int flags)
 /* flags: 0: they outlive an exec; FD_CLOEXEC: they do not. */
 static void give_all(const struct handover *h, struct buf *words, int flags)
 {
-    buf_addf(words, "master=%d", (int)h->master);
+    buf_addf(words, "master=%d asked_pid=%d asked_uid=%u", (int)h->master, (int)h->asked_pid,
+             (unsigned)h->asked_uid);
     for (size_t i = 0; i < h->n_old; i++)
         buf_addf(words, " old=%d", (int)h->old[i]);
     for (size_t i = 0; i < N_SOCKETS; i++) {

@@ -11,6 +11,7 @@
 #include "common/rpc/json.h"
 #include "fcgi/oauth/server/grant_list.h"
 #include "fcgi/oauth/server/store.h"
+#include "fcgi/process/resources.h"
 #include "fcgi/tokens/token_edit.h"
 #include "fcgi/tokens/token_table.h"
 
@@ -60,22 +61,22 @@ struct order {
     int grants_fd;  /* folder of the authorization server; -1: there is none */
     struct settings settings;
     bool has_settings;
+    struct audit_place place; /* of settings */
 };
 
 /* ---- what is said ---- */
 
-static void audit(const struct order *o, const char *act, const struct token *t)
+static void audit(const struct order *o, enum audit_act act, const struct token *t)
 {
     char scopes[SCOPE_TEXT_MAX];
 
     scopes_format(t->scopes, scopes);
-    const struct log_field fields[] = {{.name = "audit", .text = act},
-                                       {.name = "tenant", .text = t->tenant},
+    const struct log_field fields[] = {{.name = "tenant", .text = t->tenant},
                                        {.name = "id", .text = t->id},
                                        {.name = "scopes", .text = scopes},
                                        {.name = "file", .text = o->path}};
-    log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "%s",
-             strcmp(act, "token-add") == 0 ? "token added" : "token revoked");
+    audit_tell(&o->place, act, fields, ARRAY_LEN(fields),
+               act == AUDIT_TOKEN_ADD ? "token added" : "token revoked");
 }
 
 static bool run_command(const char *command)
@@ -180,7 +181,7 @@ static int run_add(const struct order *o, struct err *e)
     explicit_bzero(text, sizeof text);
     if (!changed)
         return 0;
-    audit(o, "token-add", &token);
+    audit(o, AUDIT_TOKEN_ADD, &token);
     scopes_format(token.scopes, scopes);
     fprintf(stderr, "sandcgi: token %s of tenant %s is in %s (%s)\n", token.id, token.tenant,
             o->path, scopes);
@@ -206,10 +207,9 @@ static int revoke_grants(const struct order *o, struct err *e)
     json_array_foreach(gone, i, row)
     {
         const char *id = json_get_string(row, "id"), *tenant = json_get_string(row, "tenant");
-        const struct log_field fields[] = {{.name = "audit", .text = "oauth-revoke"},
-                                           {.name = "tenant", .text = tenant},
+        const struct log_field fields[] = {{.name = "tenant", .text = tenant},
                                            {.name = "grant", .text = id}};
-        log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "grant revoked");
+        audit_tell(&o->place, AUDIT_OAUTH_REVOKE, fields, ARRAY_LEN(fields), "grant revoked");
         fprintf(stderr, "sandcgi: grant %s of tenant %s is revoked\n", id, tenant);
     }
     return (int)json_array_size(gone);
@@ -234,7 +234,7 @@ static int run_revoke(const struct order *o, struct err *e)
     if (o->path && token_edit(o->path, NULL, is_meant, o, &gone, &changed, e) < 0)
         return -1;
     for (size_t i = 0; i < gone.n; i++) {
-        audit(o, "token-revoke", &gone.items[i]);
+        audit(o, AUDIT_TOKEN_REVOKE, &gone.items[i]);
         fprintf(stderr, "sandcgi: token %s of tenant %s is no longer in %s\n", gone.items[i].id,
                 gone.items[i].tenant, o->path);
     }
@@ -420,9 +420,9 @@ static int find_file(struct order *o, size_t act, struct err *e)
         if (settings_load(&o->settings, o->config, e) < 0)
             return -1;
         o->has_settings = true;
+        o->place = audit_place_of(&o->settings);
         o->file = o->settings.tokens_file;
         o->by_server = o->settings.auth == SETTINGS_AUTH_TOKEN;
-        log_follow(&o->settings);
         AUTO_FREE char *folder = mem_printf("%s/" STORE_FOLDER, o->settings.sandbox_root);
         if (o->settings.access.builtin)
             o->grants_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

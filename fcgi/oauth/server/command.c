@@ -5,9 +5,9 @@
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
-#include "common/base/log.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
+#include "fcgi/process/resources.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +82,7 @@ static int read_passphrase(char out[PASSPHRASE_MAX + 2], struct err *e)
 
 static int set_passphrase(const struct settings *s, struct err *e)
 {
-    static const struct log_field field = {.name = "audit", .text = "oauth-passphrase"};
+    const struct audit_place place = audit_place_of(s);
     char text[PASSPHRASE_MAX + 2];
     struct account workers;
 
@@ -96,7 +96,7 @@ static int set_passphrase(const struct settings *s, struct err *e)
         rc = passphrase_set(folder, text, e);
     explicit_bzero(text, sizeof text);
     if (rc == 0)
-        log_with(LOG_LEVEL_INFO, &field, 1, "the operator's passphrase was set");
+        audit_tell(&place, AUDIT_OAUTH_PASSPHRASE, NULL, 0, "the operator's passphrase was set");
     return rc;
 }
 
@@ -128,11 +128,8 @@ int oauth_run(char *const *words)
         fprintf(stderr, "sandcgi: %s\n", e.text);
         return 1;
     }
-    log_follow(&settings);
-    log_set_role("oauth");
     int rc = set_passphrase(&settings, &e);
-    if (rc < 0)
-        fprintf(stderr, "sandcgi: %s\n", e.text);
+    fprintf(stderr, "sandcgi: %s\n", rc < 0 ? e.text : "the operator's passphrase was set");
     settings_clear(&settings);
     return rc < 0;
 }

@@ -11,6 +11,7 @@ libfront_a_SOURCES = \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
 	fcgi/doctor/store.c fcgi/doctor/store.h \
+	fcgi/doctor/weak.c fcgi/doctor/weak.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
 	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
@@ -52,6 +53,7 @@ libfront_a_SOURCES = \
 	fcgi/oauth/server/grant_list.c fcgi/oauth/server/grant_list.h \
 	fcgi/oauth/server/grants.c fcgi/oauth/server/grants.h \
 	fcgi/oauth/server/page.c fcgi/oauth/server/page.h \
+	fcgi/oauth/server/once.c fcgi/oauth/server/once.h \
 	fcgi/oauth/server/passphrase.c fcgi/oauth/server/passphrase.h \
 	fcgi/oauth/server/server.c fcgi/oauth/server/server.h \
 	fcgi/oauth/server/signing_key.c fcgi/oauth/server/signing_key.h \
@@ -123,7 +125,8 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_settings.c \
 	tests/unit/fcgi/test_status.c \
 	tests/unit/fcgi/test_stdio.c \
-	tests/unit/fcgi/test_tokens.c
+	tests/unit/fcgi/test_tokens.c \
+	tests/unit/fcgi/test_weak.c
 tests_unit_fcgi_unit_LDADD = libfront.a $(LDADD)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_nodes tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form

@@ -1,6 +1,7 @@
 # The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the tree.
 nobase_pkglibexec_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = \
+	runners/common/calls.c \
 	runners/common/child.c \
 	runners/common/code.c \
 	runners/common/command.c \
@@ -120,5 +121,5 @@ INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
 EXTRA_DIST += runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_script.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
+dist_check_SCRIPTS += tests/runners/test_calls.py tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_script.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/report.py tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

@@ -37,6 +37,7 @@ static const struct {
     [AUDIT_TOKEN_ADD] = {"token-add", LOG_LEVEL_INFO, true},
     [AUDIT_TOKEN_REVOKE] = {"token-revoke", LOG_LEVEL_INFO, true},
     [AUDIT_OAUTH_PASSPHRASE] = {"oauth-passphrase", LOG_LEVEL_INFO, true},
+    [AUDIT_OAUTH_CODE] = {"oauth-code", LOG_LEVEL_INFO, true},
     [AUDIT_OAUTH_REVOKE] = {"oauth-revoke", LOG_LEVEL_INFO, true},
     [AUDIT_BACKUP] = {"backup", LOG_LEVEL_INFO, true},
     [AUDIT_RESTORE] = {"restore", LOG_LEVEL_INFO, true},

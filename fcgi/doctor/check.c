@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "fcgi/app.h"
+#include "fcgi/doctor/weak.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
 
@@ -256,6 +257,7 @@ void check_machine(const struct settings *s, const char *config_path, struct fin
     check_sockets(s, out);
     check_files(s, config_path, out);
     check_oauth(s, out);
+    check_weak(s, out);
 }
 
 void check_settings(const struct settings *s, const char *config_path, struct findings *out)

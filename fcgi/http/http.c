@@ -145,6 +145,10 @@ static void serve_health(const struct app *app, struct http_request *r,
     a->what = ask == broker_ping ? HEALTH : READY;
     if (http_guard_front(app, r, a) < 0)
         return;
+    if (!http_host_is_known(app->settings, r->host)) {
+        http_refuse(a, 403, "", "Host not allowed (SANDCGI_ALLOWED_HOSTS)");
+        return;
+    }
     bool ends = ask == broker_ready && calls_are_draining(&app->place);
     bool ok = !ends && ask(&broker, &e) == 0;
     a->status = ok ? 200 : 503;

@@ -247,13 +247,22 @@ static bool host_allowed(const struct settings *s, const char *host)
            in_list(s->allowed_hosts, whole("*"));
 }
 
+bool http_host_is_known(const struct settings *s, const char *host)
+{
+    struct piece name = name_of(whole(host ? host : ""));
+
+    return host_allowed(s, host) || (name.len > 0 && *name.text == '[') ||
+           strspn(name.text, "0123456789.") == name.len;
+}
+
 /* A page of PUBLIC_BASE_URL, or of the called host, whose name has been checked. */
 static bool is_own_origin(const char *base_url, const char *host, const char *origin)
 {
     size_t len = strlen(origin);
     size_t scheme = strncasecmp(origin, "http://", 7) == 0 ? 7 : 8;
 
-    if (strncasecmp(base_url, origin, len) == 0 && (!base_url[len] || base_url[len] == '/'))
+    if (strstr(origin, "://") && strncasecmp(base_url, origin, len) == 0 &&
+        (!base_url[len] || base_url[len] == '/'))
         return true;
     return host && (scheme == 7 || strncasecmp(origin, "https://", 8) == 0) &&
            strcasecmp(origin + scheme, host) == 0;

@@ -26,6 +26,7 @@ class Server:
         os.chmod(site.path("run/front-secret"), 0o600)
         with open(site.path("run/client"), "w", encoding="ascii") as out:
             out.write("client:secret of it\n")
+        os.chmod(site.path("run/client"), 0o600)
         with open(site.path("run/tenants.ini"), "w", encoding="ascii") as out:
             out.write("[students]\nnetwork = none\ntoolsets = files\n")
         self.environment = {

@@ -145,7 +145,6 @@ int grant_allow(json_t *state, const struct grant_terms *terms, const char *redi
     json_object_set_new(codes, tag,
                         json_pack("{s:s, s:s, s:s, s:I}", "grant", id, "redirect", redirect,
                                   "challenge", challenge, "expires", (json_int_t)(now + CODE_S)));
-    client_note_use(state, terms->client, now);
     return 0;
 }
 
@@ -232,7 +231,6 @@ static const char *issue(json_t *state, grant_secret secret, const struct grant_
         return code;
     json_object_set_new(grant, "refresh", json_integer(number));
     json_object_set_new(grant, "used", json_integer(now));
-    client_note_use(state, text_of(grant, "client"), now);
     refresh_token_make(secret, out->id, number, out->refresh_token);
     out->grant = grant;
     return NULL;

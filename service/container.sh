@@ -50,7 +50,7 @@ store=''
 
 # REAL_IP_HEADER: the web server in front alone can connect, from an address of Docker's, and says there who asks.
 mkdir -p "$site"
-"$scripts/nginx/render.sh" "$site" BACKEND=unix:/run/sandcgi/fastcgi.sock HUB=unix:/run/sandcgi/hub.sock LOG_DIR=/var/log/nginx \
+"$scripts/nginx/render.sh" "$site" BACKEND=unix:/run/sandcgi/fastcgi.sock HUB=unix:/run/sandcgi/hub.sock LOG_DIR=/var/log/nginx ACCESS_LOG=/dev/stdout \
     OAUTH_BACKEND="$oauth" JUDGE="$judge" PUBLIC_URL="$PUBLIC_BASE_URL" \
     SECRET_CONF="$site/front-secret.conf" FILE_KEY_CONF="$site/file-key.conf" TOKENS_FILE="$site/tokens.map" \
     REAL_IP_FROM="${REAL_IP_HEADER:+10.0.0.0/8 172.16.0.0/12 192.168.0.0/16}" REAL_IP_HEADER="${REAL_IP_HEADER:-X-Forwarded-For}" \
@@ -59,9 +59,10 @@ mkdir -p "$site"
     CACHE_DIR=/tmp UPLOADS=stream PAGE_DIR="$page" PREFIX="$path" PROFILES="$(value NGINX_PROFILES)" RATE="$(value NGINX_RATE)" BURST=$((4 * $(value NGINX_RATE))) \
     HOSTS="${host%:[0-9]*} $(value SANDCGI_ALLOWED_HOSTS)" ORIGINS="$origin $(value SANDCGI_ALLOWED_ORIGINS)"
 umask 077
-printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$(cat "$secret")" >"$site/front-secret.conf"
-sandcgi file-key --config "$settings" >"$site/file-key.conf"
+printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$(cat "$secret")" | write_file 0600 "$site/front-secret.conf"
+key=$(sandcgi file-key --config "$settings")
+printf '%s\n' "$key" | write_file 0600 "$site/file-key.conf"
 put_tokens "$site/tokens.map" "${MCP_API_TOKEN:-$(sandcgi settings --get MCP_API_TOKEN --config "$settings")}"
-http_block "$site/container.conf" "include $site/http.conf;" \
+http_block "$site/container.conf" "include $site/http.conf;" "access_log /dev/stdout sandcgi;" \
     "server { listen 8080; listen [::]:8080; include $site/server.conf; location / { return 404; } }"
 exec sandcgi serve --config "$settings"

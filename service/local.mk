@@ -31,7 +31,7 @@ service/sandcgi-network.service: service/sandcgi-network.service.in
 service/sandcgi-runners.service: service/sandcgi-runners.service.in
 
 examplesdir = $(docdir)/examples
-dist_examples_DATA = .env.example service/sandcgi.logrotate
+dist_examples_DATA = .env.example service/sandcgi.logrotate nginx/fail2ban.conf
 
 # A release, from a commit without changes: tarball, packages, archives of images, parts list, checksums. RELEASE_PARTS="tarball packages": only these.
 release:

@@ -5,6 +5,8 @@
 # What exists stays as it is.
 set -eu
 
+# shellcheck source=service/write_file.sh
+. "$(dirname "$0")/write_file.sh"
 templates=$(cd "$(dirname "$0")" && pwd) # "make install" puts the place of the installed ones here
 
 die()
@@ -18,14 +20,6 @@ random_hex()
     digits=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
     [ ${#digits} -eq 64 ] || die "no randomness from /dev/urandom; without it no secrets can be made"
     printf '%s' "$digits"
-}
-
-# write_new FILE: standard input, in one step, with the mode 0600 of mktemp.
-write_new()
-{
-    new=$(mktemp "$1.XXXXXX") || die "cannot write beside $1"
-    cat >"$new"
-    mv -f "$new" "$1"
 }
 
 [ $# -ge 2 ] || die "usage: settings.sh FILE FRONT_SECRET [TEMPLATE [NAME=VALUE…]]"
@@ -46,8 +40,8 @@ $lines
 END
         )
     done
-    printf '%s' "${lines%.}" | write_new "$file"
+    printf '%s' "${lines%.}" | write_file 0600 "$file"
 fi
 if [ -n "$front_secret" ] && [ ! -e "$front_secret" ]; then
-    random_hex | write_new "$front_secret"
+    random_hex | write_file 0600 "$front_secret"
 fi

@@ -1,5 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# Talking to the user, and running long steps. Sourced by start.sh and setup-nginx.sh; expects $log_file once a step runs.
+# Talking to the user, and running long steps. Sourced by start.sh and setup-nginx.sh; expects $project, and $log_file once a step runs.
+
+# shellcheck source=service/write_file.sh
+source "$project/service/write_file.sh"
 
 say()
 {
@@ -100,17 +103,6 @@ pid_from()
 random_hex()
 {
     od -An -N32 -tx1 /dev/urandom | tr -d ' \n'
-}
-
-# write_file MODE PATH <text: atomically, with its final mode.
-write_file()
-{
-    local new
-    new=$(mktemp "$2.XXXXXX") || die "cannot write into $(dirname "$2"); check its permissions and the disk"
-    if ! { cat >"$new" && chmod "$1" "$new" && mv -f "$new" "$2"; }; then
-        rm -f "$new"
-        die "cannot write $2; check its permissions and the disk"
-    fi
 }
 
 systemd_runs()

@@ -82,7 +82,9 @@ write_front_secret()
 # What nginx checks the URLs of files with.
 write_file_key()
 {
-    run_server file-key | write_file 0600 "$run_dir/file-key.conf"
+    local key
+    key=$(run_server file-key)
+    printf '%s\n' "$key" | write_file 0600 "$run_dir/file-key.conf"
 }
 
 # The token of .env belongs to the tenant "default", beside those that sandcgi token added; an earlier one of .env is taken away.

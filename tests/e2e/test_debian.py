@@ -111,7 +111,7 @@ def _():
         equal(found, text)
 
 
-@test("removed, the package leaves settings and conversations; purged, nothing", timeout=120)
+@test("removed, the package leaves settings and conversations; purged, nothing, and an nginx that includes its files starts", timeout=120)
 def _():
     root = debian_root.running()
     root.stop()
@@ -125,3 +125,5 @@ def _():
     left = sorted(name for name in root.names() - root.before if not name.startswith(("/etc/nginx/", "/var/lib/nginx/")))
     equal(left, [], "left after the purge")
     check("sandcgi" not in root.run("cat", "/etc/passwd", "/etc/group"), "the account is still there")
+    root.run("nginx", "-t")
+    equal(sorted(os.listdir(f"{root.folder}/etc/nginx/sandcgi")), ["http.conf", "server.conf"], "what nginx includes, without tokens")

@@ -24,7 +24,7 @@ class Server:
         with open(site.path("run/front-secret"), "w", encoding="ascii") as out:
             out.write("ab" * 32 + "\n")
         os.chmod(site.path("run/front-secret"), 0o600)
-        with open(site.path("run/client"), "w", encoding="ascii") as out:
+        with open(site.path("run/client"), "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as out:
             out.write("client:secret of it\n")
         os.chmod(site.path("run/client"), 0o600)
         with open(site.path("run/tenants.ini"), "w", encoding="ascii") as out:

@@ -139,6 +139,7 @@ before=$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)
 sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >"$W/again"
 [[ $before == "$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)" ]] && echo "again unchanged"
 grep -o "nginx includes both files already" "$W/again"
+echo "reload $(grep -c "The server runs.*sandcgi reload" "$W/again") $(grep -c "Start the server" "$W/again" || true)"
 ls -d /etc/nginx/sandcgi.* 2>/dev/null || true
 [[ -n $BELOW ]] || { leave; exit; }
 mkdir -p "$W/page/page" && echo "our page" >"$W/page/index.html" && chmod -R a+rX "$W/page"
@@ -174,7 +175,7 @@ def machine_environment(folder, port, environment):
 
 def in_machine(folder, script, environment):
     """Runs such a script to its end, in namespaces of its own."""
-    return subprocess.run([*NAMESPACES, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=100,
+    return subprocess.run([*NAMESPACES, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=300,
                           env=machine_environment(folder, free_port(), environment))
 
 
@@ -194,7 +195,7 @@ def walk(checks, below):
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
         for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 600 600 600 600", "log 1",
-                     "status 1", "list 1", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already"):
+                     "status 1", "list 1", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already", "reload 1 0"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:
             for line in ("left 0 0 0", "their site 200 their page, 404"):

@@ -31,7 +31,7 @@
 
 struct words {
     const char *config, *tenant, *conversation, *older_than, *file;
-    bool replace, yes, dry_run;
+    bool replace, skip_existing, yes, dry_run;
 };
 
 enum { OF_BACKUP = 1, OF_RESTORE = 2, OF_PURGE = 4 };
@@ -44,7 +44,8 @@ static const struct option {
     {"--config", OF_BACKUP | OF_RESTORE | OF_PURGE, offsetof(struct words, config), 0},
     {"--tenant", OF_BACKUP | OF_RESTORE | OF_PURGE, offsetof(struct words, tenant), 0},
     {"--replace", OF_RESTORE, 0, offsetof(struct words, replace)},
-    {"--conversation", OF_PURGE, offsetof(struct words, conversation), 0},
+    {"--skip-existing", OF_RESTORE, 0, offsetof(struct words, skip_existing)},
+    {"--conversation", OF_RESTORE | OF_PURGE, offsetof(struct words, conversation), 0},
     {"--older-than", OF_PURGE, offsetof(struct words, older_than), 0},
     {"--yes", OF_PURGE, 0, offsetof(struct words, yes)},
     {"--dry-run", OF_PURGE, 0, offsetof(struct words, dry_run)},
@@ -76,6 +77,8 @@ static int take_words(char *const *text, unsigned command, struct words *out, st
         else
             *(const char **)((char *)out + o->text) = *++text;
     }
+    if (out->replace && out->skip_existing)
+        return err_set(e, ERR_INVALID, "--replace and --skip-existing exclude each other");
     if (command != OF_PURGE && !out->file)
         return err_set(e, ERR_INVALID, "the backup's file is missing (-: standard %s)",
                        command == OF_BACKUP ? "output" : "input");
@@ -192,6 +195,7 @@ static void say_left_out(const struct backup_sum *sum)
         {sum->left_out, "links, special files, too deep or unreadable ones were left out"},
         {sum->changed, "files changed while they were copied"},
         {sum->unknown, "directories belong to no conversation that is known, and were left out"},
+        {sum->skipped, "conversations are there already, and stay as they are"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
@@ -315,7 +319,9 @@ static int read_backup(const struct words *w, struct settings *s, int fd, struct
     struct sandbox_root root;
     struct restoring r = {s, &root};
     const struct restore_want want = {.tenant = w->tenant,
+                                      .conversation = w->conversation,
                                       .replace = w->replace,
+                                      .skip_existing = w->skip_existing,
                                       .exchange = exchange_files,
                                       .forget_runs = forget_runs,
                                       .ctx = &r};

@@ -147,7 +147,7 @@ tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
 
-dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
+dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5 fcgi/sandcgi-oauth.7 fcgi/sandcgi-cluster.7 fcgi/sandcgi-runners.7
 
 # Puts the settings, as the program knows them, into the documentation; tests/lint/settings.sh compares.
 settings-docs: sandcgi$(EXEEXT)

@@ -49,6 +49,6 @@ EXTRA_DIST += nginx/cluster/stack.yml \
 	nginx/cluster/nomad/edge.nomad.hcl nginx/cluster/nomad/node.nomad.hcl \
 	nginx/setup/packages.sh nginx/setup/certificate.sh nginx/setup/build.sh nginx/setup/page.sh nginx/setup/engine.sh nginx/setup/first-run.sh \
 	tests/nginx/run.py tests/nginx/checks.py tests/nginx/fake_fcgi.py tests/nginx/front.py \
-	tests/nginx/groups_setup.py tests/nginx/groups_behind.py tests/nginx/groups_walk.py tests/nginx/groups_unhurt.py tests/nginx/groups_refused.py tests/nginx/groups_mcp.py tests/nginx/groups_oauth.py tests/nginx/issuer.py tests/nginx/groups_files.py tests/nginx/test_start.sh \
+	tests/nginx/groups_setup.py tests/nginx/groups_behind.py tests/nginx/groups_walk.py tests/nginx/groups_unhurt.py tests/nginx/groups_refused.py tests/nginx/groups_cluster.py tests/nginx/groups_mcp.py tests/nginx/groups_oauth.py tests/nginx/issuer.py tests/nginx/groups_files.py tests/nginx/test_start.sh \
 	nginx/page/build.mjs nginx/page/package.json nginx/page/package-lock.json nginx/page/index.html nginx/page/style.css nginx/page/icon.svg \
 	nginx/page/src

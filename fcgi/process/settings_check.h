@@ -19,6 +19,6 @@ int settings_check_print_file(const char *config_path);
  * the first fault.
  */
 int settings_check_ask(const char *program, const struct settings *s, const char *config_path,
-              const sigset_t *mask, struct buf *notes, struct err *e);
+                       const sigset_t *mask, struct buf *notes, struct err *e);
 /* Logs each note; fd: of the order that it answers, too (control.h); -1: none. */
 void settings_check_tell(const char *notes, int fd);

@@ -165,7 +165,7 @@ ensure_engine()
         if ! env_value DOCKER_HOST >/dev/null; then
             [[ -z $(tail -c 1 "$env_file") ]] || printf '\n' >>"$env_file"
             printf 'DOCKER_HOST=%s\n' "$engine" >>"$env_file"
-            say "  noted the engine in $env_file: DOCKER_HOST=$engine"
+            detail "  noted the engine in $env_file: DOCKER_HOST=$engine"
         fi
     fi
 }

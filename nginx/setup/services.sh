@@ -173,7 +173,7 @@ end_strays()
     local pids pid
     mapfile -t pids < <(stray_processes)
     ((${#pids[@]})) || return 0
-    say "  ending ${#pids[@]} processes whose master was killed"
+    detail "  ending ${#pids[@]} processes whose master was killed"
     kill -TERM "${pids[@]}" 2>/dev/null || true
     for pid in "${pids[@]}"; do
         wait_gone 10 "$pid" || kill -KILL "$pid" 2>/dev/null || true
@@ -241,7 +241,7 @@ start_sandcgi()
     wait_until 10 sandcgi_listens "$pid" ||
         die "sandcgi did not start: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
     note_sandcgi
-    say "  started sandcgi (process $pid)"
+    detail "  started sandcgi (process $pid)"
 }
 
 # What runs: another program or other settings are taken up by a reload, another environment by a restart.
@@ -301,11 +301,11 @@ start_nginx()
         die "nginx refuses its configuration: $(grep -o '\[emerg\].*' "$log_file" | tail -n 1); see $log_file"
     if pid=$(nginx_pid); then
         kill -HUP "$pid"
-        say "  nginx (process $pid) has reloaded its configuration"
+        detail "  nginx (process $pid) has reloaded its configuration"
     else
         "${nginx[@]}" >>"$log_file" 2>&1 </dev/null 9>&- || die "nginx did not start; see $log_dir/nginx-error.log and $log_file"
         wait_until 10 nginx_pid >/dev/null || die "nginx did not start; see $log_dir/nginx-error.log"
-        say "  started nginx (process $(nginx_pid))"
+        detail "  started nginx (process $(nginx_pid))"
     fi
     printf '%s %s\n' "$https_port" "$http_port" | write_file 0644 "$run_dir/ports"
     nginx_hash | write_file 0600 "$run_dir/nginx.hash"

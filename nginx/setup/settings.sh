@@ -8,6 +8,8 @@ choose_places()
 {
     binary=$project/build/sandcgi
     program=$binary
+    # Their names of before.
+    NGINX_HTTPS_PORT=${NGINX_HTTPS_PORT:-${SANDCGI_HTTPS_PORT:-}} NGINX_HTTP_PORT=${NGINX_HTTP_PORT:-${SANDCGI_HTTP_PORT:-}}
     env_file=${SANDCGI_ENV_FILE:-$project/.env}
     [[ $env_file == /* ]] || env_file=$PWD/$env_file
     state=${SANDCGI_STATE_DIR:-}
@@ -36,7 +38,7 @@ check_owner()
     local owner
     owner=$(cat "$owner_file" 2>/dev/null) || return 0
     [[ $owner == "$env_file" || ! -e $owner ]] ||
-        die "the state folder $state belongs to the server of $owner; for another server set SANDCGI_STATE_DIR to a folder of its own, SANDCGI_HTTPS_PORT and SANDCGI_HTTP_PORT to free ports"
+        die "the state folder $state belongs to the server of $owner; for another server set SANDCGI_STATE_DIR to a folder of its own, NGINX_HTTPS_PORT and NGINX_HTTP_PORT to free ports"
 }
 
 make_places()
@@ -119,7 +121,7 @@ to_seconds()
 write_env_file()
 {
     [[ ! -e $env_file ]] || return 0
-    local https=${SANDCGI_HTTPS_PORT:-${defaults_of_ports% *}} http=${SANDCGI_HTTP_PORT:-${defaults_of_ports#* }}
+    local https=${NGINX_HTTPS_PORT:-${defaults_of_ports% *}} http=${NGINX_HTTP_PORT:-${defaults_of_ports#* }}
     "$project/service/settings.sh" "$env_file" '' "$project/.env.example" "NGINX_HTTPS_PORT=$https" "NGINX_HTTP_PORT=$http" \
         "PUBLIC_BASE_URL=https://localhost:$https" || die "$env_file could not be made, see above"
     say "  wrote $env_file with random secrets"
@@ -134,7 +136,7 @@ remember_choices()
     if [[ -n $earlier && $earlier != "$state" ]] && pid_from "$earlier/run/sandcgi.pid" sandcgi "$env_file" >/dev/null; then
         die "the server of $env_file runs in $earlier; stop it first: SANDCGI_STATE_DIR=$earlier ./start.sh --stop"
     fi
-    for name in START_STATE_DIR=$state NGINX_HTTPS_PORT=${SANDCGI_HTTPS_PORT:-} NGINX_HTTP_PORT=${SANDCGI_HTTP_PORT:-} \
+    for name in START_STATE_DIR=$state NGINX_HTTPS_PORT=${NGINX_HTTPS_PORT:-} NGINX_HTTP_PORT=${NGINX_HTTP_PORT:-} \
         PUBLIC_BASE_URL=$url; do
         value=${name#*=} name=${name%%=*}
         [[ -z $value || $value == "$(env_value "$name")" ]] || replace_setting "$name" "$value"
@@ -184,8 +186,8 @@ default_http_port()
 derive_settings()
 {
     local max
-    https_port=${SANDCGI_HTTPS_PORT:-$(setting NGINX_HTTPS_PORT "${defaults_of_ports% *}")}
-    http_port=${SANDCGI_HTTP_PORT:-$(setting NGINX_HTTP_PORT "$(default_http_port)")}
+    https_port=$(setting NGINX_HTTPS_PORT "${defaults_of_ports% *}")
+    http_port=$(setting NGINX_HTTP_PORT "$(default_http_port)")
     check_port NGINX_HTTPS_PORT "$https_port"
     check_port NGINX_HTTP_PORT "$http_port"
     nginx_user=$(nginx_account)

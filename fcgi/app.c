@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/node.h"
+#include "common/base/remedy.h"
 #include "common/base/version.h"
 #include "common/mcp/features/tool.h"
 #include "common/sandbox/sandbox.h"
@@ -59,8 +60,9 @@ int front_secret_read(const struct settings *s, char **out, struct err *e)
         return 0;
     if (!*s->secret_file)
         return err_set(e, ERR_INVALID,
-                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (created by start.sh); "
-                       "else set SANDCGI_AUTH=token");
+                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (%s); else set "
+                       "SANDCGI_AUTH=token",
+                       remedy(REMEDY_SECRET_FILE));
     return secret_find(s->secret_file, out, e);
 }
 

@@ -267,7 +267,7 @@ struct restoring {
 static int find_broker(struct settings *s, const char *tenant, struct broker_client *out,
                        struct err *e)
 {
-    if (private_broker_ensure(s, e) < 0)
+    if (private_broker_ensure(s, false, e) < 0)
         return -1;
     *out = (struct broker_client){
         .path = s->broker, .tenant = tenant, .cancel_fd = -1, .leave_fd = -1};

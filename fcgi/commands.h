@@ -128,10 +128,14 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
 
 /*
  * CGI and stdio need a broker, too: the one at SANDCGI_BROKER, else a private one, which ends with
- * this process (also when it is killed). Sets s->broker and, for a private one, s->events.
+ * this process (also when it is killed). Sets s->broker and, for a private one, s->events. http:
+ * its log is ours until private_broker_let_go.
  */
-int private_broker_ensure(struct settings *s, struct err *e);
+int private_broker_ensure(struct settings *s, bool http, struct err *e);
 /* Was a private one started? */
 bool private_broker_is_ours(void);
+/* For CGI, when the answer is there: the web server may end it, whatever still has to be tidied up.
+ */
+void private_broker_let_go(void);
 /* Ends the private one, if there is one, after its jobs, and removes its socket. */
 void private_broker_end(void);

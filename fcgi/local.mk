@@ -86,7 +86,8 @@ libfront_a_SOURCES = \
 	fcgi/stdio/desktop.c fcgi/stdio/desktop.h \
 	fcgi/stdio/stdio.c \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
-	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h
+	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h \
+	fcgi/way.c fcgi/way.h
 # PKGLIBEXECDIR: where "make install" puts the scripts that commands execute (nginx/, runners/).
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DOAUTH_SOURCES='"$(srcdir)/fcgi/oauth/server"'
@@ -126,6 +127,7 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_status.c \
 	tests/unit/fcgi/test_stdio.c \
 	tests/unit/fcgi/test_tokens.c \
+	tests/unit/fcgi/test_way.c \
 	tests/unit/fcgi/test_weak.c
 tests_unit_fcgi_unit_LDADD = libfront.a $(LDADD)
 

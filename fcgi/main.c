@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/base/sock.h"
 #include "common/base/version.h"
 #include "common/fetch/fetch.h"
@@ -20,6 +21,7 @@
 #include "fcgi/hub/events.h"
 #include "fcgi/process/settings_check.h"
 #include "fcgi/stdio/desktop.h"
+#include "fcgi/way.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -54,6 +56,8 @@ static int run_single(const char *config_path, bool http)
     struct app app;
     int result = -1;
 
+    if (!http)
+        remedy_find_way(way_stdio);
     if (settings_load(&settings, config_path, &e) < 0 || choose_tools(&settings, &e) < 0)
         return print_error(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
@@ -61,7 +65,7 @@ static int run_single(const char *config_path, bool http)
     settings.limits_check = LIMITS_TRUST; /* not at each start of a client */
     if (http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
-    if (private_broker_ensure(&settings, &e) == 0 &&
+    if (private_broker_ensure(&settings, http, &e) == 0 &&
         app_init(&app, &settings, http, NULL, &e) == 0) {
         if (http) {
             /* Sessions outlive a CGI process. Without write access there are none. */
@@ -70,6 +74,7 @@ static int run_single(const char *config_path, bool http)
                 log_debug("no sessions: %s", none.text);
             app_set_sessions(&app, sessions_fd);
             cgi_serve(&app);
+            private_broker_let_go();
             result = 0;
         } else {
             AUTO_FD int events_fd = private_broker_is_ours()
@@ -433,6 +438,7 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], BACKUP_READER_COMMAND) == 0)
         return backup_reader_main();
     fdio_fill_standard();
+    remedy_find_way(way_find);
     const int status = read_words(argv, &command, &config_path);
     if (status >= 0)
         return status;

@@ -66,7 +66,7 @@ fail_logged() {
     local kept=${LOGS_DIRECTORY:+$LOGS_DIRECTORY/runners.log}
     [[ $kept ]] || kept=$(mktemp "${TMPDIR:-/tmp}/sandcgi-runners.XXXXXX")
     cp "$log" "$kept"
-    fail "$1; the whole log is in $kept"
+    fail "$1; the log ends with \"$(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-300)\"; the whole log is in $kept"
 }
 
 step() {

@@ -45,6 +45,7 @@ dist_check_SCRIPTS += \
 	tests/lint/hostile.sh \
 	tests/lint/layers.sh \
 	tests/lint/manuals.sh \
+	tests/lint/remedies.sh \
 	tests/lint/settings.sh \
 	tests/lint/shell.sh \
 	tests/lint/sizes.sh \

@@ -25,6 +25,7 @@ libbase_a_SOURCES = \
 	common/base/node.c common/base/node.h \
 	common/base/parse.c common/base/parse.h \
 	common/base/purpose.c common/base/purpose.h \
+	common/base/remedy.c common/base/remedy.h \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
@@ -32,9 +33,11 @@ libbase_a_SOURCES = \
 	common/base/trace.c common/base/trace.h \
 	common/base/utf8.c common/base/utf8.h \
 	common/base/version.c common/base/version.h
+# PKGLIBEXECDIR: as in fcgi/local.mk.
+libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
 
 # Written anew only when the commit is another one: an unchanged one compiles nothing.
-common/base/version.$(OBJEXT): common/base/built_version.h
+common/base/libbase_a-version.$(OBJEXT): common/base/built_version.h
 common/base/built_version.h: always
 	@$(MKDIR_P) $(@D) && $(srcdir)/service/release/version.sh --header $@
 always:
@@ -66,6 +69,7 @@ tests_unit_base_unit_SOURCES = \
 	tests/unit/base/test_parse.c \
 	tests/unit/base/test_privsep.c \
 	tests/unit/base/test_purpose.c \
+	tests/unit/base/test_remedy.c \
 	tests/unit/base/test_share.c \
 	tests/unit/base/test_sock.c \
 	tests/unit/base/test_sock_message.c \

@@ -292,16 +292,16 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
     const char *why = h->why[0] ? h->why : curl_easy_strerror(code);
     long sys = 0;
 
-    /* For a Unix socket libcurl speaks of localhost and a port. */
     if (h->address.unix_path && code == CURLE_COULDNT_CONNECT &&
         curl_easy_getinfo(h->curl, CURLINFO_OS_ERRNO, &sys) == CURLE_OK && sys != 0)
-        why = strerror((int)sys);
+        why = strerror((int)sys); /* libcurl speaks of localhost and a port */
     if (out && !buf_ok(out))
         return err_set(e, ERR_LIMIT, "the container engine's reply is over %zu bytes", out->max);
-    /* An engine that comes back may be another version. */
-    h->facts = (struct engine_facts){0};
-    return err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s",
-                   h->address.host, why);
+    h->facts = (struct engine_facts){0}; /* another version may come back */
+    err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s", h->address.host,
+            why);
+    e->sys = (int)sys;
+    return -1;
 }
 
 /* Waits until the transfer can go on or its time is up, and polls the caller's descriptor. */

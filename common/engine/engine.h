@@ -23,10 +23,6 @@ struct engine_limits {
     uint64_t fsize_bytes;
 };
 
-/* What an operator can do about ERR_UNAVAILABLE. */
-#define ENGINE_MEND                                                                                \
-    "start it (systemctl status docker), correct DOCKER_HOST, or let this account open the socket"
-
 /* Commands of one container at the same time. */
 #define ENGINE_COMMANDS_MAX 64
 

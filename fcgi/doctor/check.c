@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/sandbox/sandbox.h"
 #include "fcgi/app.h"
 #include "fcgi/doctor/weak.h"
 #include "fcgi/oauth/server/passphrase.h"
@@ -20,6 +21,11 @@
 
 #define ABOUT     "settings"
 #define ENGINE_MS 2000 /* a start must not wait for an engine that does not answer */
+
+bool check_is_stdio(const struct settings *s)
+{
+    return strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0;
+}
 
 static void add_wrong(struct findings *out, const struct err *e)
 {
@@ -169,7 +175,7 @@ static void check_files(const struct settings *s, const char *config_path, struc
     struct app app;
     struct err e = ERR_INIT;
 
-    if (app_init(&app, s, true, NULL, &e) < 0) /* reads the secret or the tokens */
+    if (app_init(&app, s, !check_is_stdio(s), NULL, &e) < 0) /* reads the secret or the tokens */
         add_wrong(out, &e);
     else
         app_clear(&app);
@@ -178,6 +184,8 @@ static void check_files(const struct settings *s, const char *config_path, struc
         add_wrong(out, &e);
     if (!getenv("FILE_SECRET")) /* else the file's is not used */
         check_private(s, "settings file", config_path, out);
+    if (check_is_stdio(s))
+        return;
     if (s->auth == SETTINGS_AUTH_NGINX)
         check_private(s, "SANDCGI_SECRET_FILE", s->secret_file, out);
     check_private(s, "SANDCGI_TOKENS_FILE", s->tokens_file, out);
@@ -253,9 +261,11 @@ void check_machine(const struct settings *s, const char *config_path, struct fin
 {
     check_root(s, out);
     check_old_secret(s, out);
+    check_files(s, config_path, out);
+    if (check_is_stdio(s))
+        return;
     check_user(s, out);
     check_sockets(s, out);
-    check_files(s, config_path, out);
     check_oauth(s, out);
     check_weak(s, out);
 }

@@ -4,6 +4,10 @@
 #include "fcgi/doctor/findings.h"
 #include "fcgi/process/resources.h"
 
+/* Are the settings those of a client that starts "sandcgi stdio"? Such a server has no socket, no
+ * worker and no token. */
+bool check_is_stdio(const struct settings *s);
+
 /*
  * Looks at the settings of the file at config_path (NULL: none) on this machine, and changes
  * nothing. Adds a finding for each fault; those for which serve would refuse to start, or would

@@ -124,7 +124,7 @@ static int check_token(const struct app *app, struct http_request *r, struct htt
     case TOKEN_EXPIRED:
         log_reason("expired_token", NULL);
         return http_refuse_token(app, r, a, "invalid_token", "the token has expired",
-                                 "The token has expired; make another one: sandcgi token add");
+                                 "The token has expired");
     default:
         if (*app->settings->oauth)
             return http_guard_access_token(app, r, a);

@@ -6,6 +6,7 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/base/sock.h"
 #include "fcgi/commands.h"
 #include "fcgi/process/control.h"
@@ -151,9 +152,10 @@ static int order_give(const struct settings *places, const char *config_path, en
         answer = await_answer(fd, DEADLINE_NEVER, e);
     }
     if (answer < 0 && e->kind == ERR_TIMEOUT)
-        return err_set(e, ERR_TIMEOUT, "the server has not answered in time; see: sandcgi logs");
+        return err_set(e, ERR_TIMEOUT, "the server has not answered in time; see: %s",
+                       remedy(REMEDY_LOGS));
     if (answer == 0 && order != ORDER_STOP)
-        return err_set(e, ERR_LOST, "the server has ended; see: sandcgi logs");
+        return err_set(e, ERR_LOST, "the server has ended; see: %s", remedy(REMEDY_LOGS));
     return answer < 0 ? -1 : 0;
 }
 

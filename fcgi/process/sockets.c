@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/remedy.h"
 #include "common/base/sock.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/handed.h"
@@ -122,9 +123,6 @@ static int listen_at(enum server_socket which, const char *address, const struct
 
 static const char *mend_of(const struct err *cause)
 {
-    if (cause->kind == ERR_BUSY)
-        return "; is the server started already (sandcgi status)? Else end that process, or set "
-               "another address";
     switch (cause->sys) {
     case EACCES:
     case EROFS:
@@ -168,6 +166,11 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
     }
     if (*fd >= 0)
         return 0;
+    if (cause.kind == ERR_BUSY)
+        return err_set(e, ERR_BUSY,
+                       "%s: %s; is the server started already (%s)? Else end that process, or set "
+                       "another address",
+                       setting_of(which), cause.text, remedy(REMEDY_STATUS));
     return err_set(e, cause.kind, "%s: %s%s", setting_of(which), cause.text, mend_of(&cause));
 }
 

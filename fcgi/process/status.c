@@ -2,6 +2,7 @@
 
 #include "fcgi/commands.h"
 
+#include "common/base/remedy.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 
@@ -207,8 +208,11 @@ static int show_once(const struct broker_client *client, const char *config_path
     json_auto_t *status = broker_status(client, &e);
 
     if (!status) {
-        fprintf(stderr, "sandcgi: the server%s%s is not running: %s\n", config_path ? " of " : "",
-                config_path ? config_path : "", e.text);
+        const bool ends = e.kind == ERR_LOST; /* it took the question, and went away */
+        fprintf(stderr, "sandcgi: the server%s%s %s%s; to start it: %s\n",
+                config_path ? " of " : "", config_path ? config_path : "",
+                ends ? "is stopping" : "is not running: ", ends ? "" : e.text,
+                remedy(REMEDY_START));
         return 1;
     }
     if (as_json) {

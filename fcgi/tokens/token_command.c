@@ -433,7 +433,7 @@ static int find_file(struct order *o, size_t act, struct err *e)
     if (!*o->file)
         return err_set(e, ERR_INVALID,
                        "SANDCGI_TOKENS_FILE is not set; set it to the file that nginx includes "
-                       "(TOKENS_FILE of nginx/render.sh), or name it with --file");
+                       "(TOKENS_FILE of the site), or name it with --file");
     o->path = realpath(o->file, NULL);
     if (!o->path)
         o->path = mem_strdup(o->file);

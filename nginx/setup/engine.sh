@@ -104,7 +104,8 @@ start_own_podman()
         driver=(--storage-driver overlay)
     fi
     rm -f "$own_podman_socket"
-    setsid podman "${driver[@]}" system service --time=0 "unix://$own_podman_socket" >>"$log_dir/podman.log" 2>&1 </dev/null 9>&- &
+    # Podman of Debian 12 builds from the Dockerfile of the folder that its service runs in.
+    setsid env -C / podman "${driver[@]}" system service --time=0 "unix://$own_podman_socket" >>"$log_dir/podman.log" 2>&1 </dev/null 9>&- &
     printf '%s\n' "$!" | write_file 0644 "$podman_pid_file"
     disown 2>>"$log_file" || true # it may have ended
     step "waiting for Podman" wait_until 20 podman_settles

@@ -509,6 +509,8 @@ def places_of_other_servers(checks):
         try:
             found = [name for name in (*others, "files", "events") if site.request("POST", f"/mcp/{name}", b"{}", token=site.token).status == 200]
             checks.equal(f"places with {wanted}", found, [*there, *(["events"] if "runner" in there else [])])
+            answer = site.request("POST", "/mcp/nonsense", b"{}", token=site.token)
+            checks.equal("what is no place: 404 as JSON", (answer.status, json.loads(answer.body)["error"]["code"]), (404, -32600))
         finally:
             site.stop()
 

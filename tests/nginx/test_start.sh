@@ -788,7 +788,7 @@ test_podman()
     matches "Podman needs newuidmap" "$(within podman_engine ids)" "needs newuidmap.*install uidmap"
     matches "and a range of ids" "$(within podman_engine newuidmap)" "needs a range of ids.*usermod --add-subuids"
     matches "one that ends at once: its reason" "$(within podman_engine newuidmap ids)" "Podman does not start: no such driver; the log is"
-    matches "it is asked for overlay where the user has not chosen" "$(cat "$work/state/log/podman.log")" "^podman --storage-driver overlay system service .*/state/run/podman.sock"
+    matches "it runs in /, and is asked for overlay where the user has not chosen" "$(cat "$work/state/log/podman.log")" "^env -C / podman --storage-driver overlay system service .*/state/run/podman.sock"
     answering=unix:///run/user/1000/podman/podman.sock
     equal "systemd's is taken first" "$(within podman_engine newuidmap ids systemctl)" "$answering"
     rm -rf "$work/state"

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/rpc/json.h"
 #include "fcgi/oauth/server/attempts.h"
 #include "fcgi/oauth/server/clients.h"
@@ -316,9 +317,11 @@ static bool has_code(const struct oauth *o, struct exchange *x, const struct ask
         refuse(x, 500, "The authorization server has failed; its log says why.");
         return false;
     }
-    if (!right)
-        show_consent(o, x, a, request, tenant, 403,
-                     "The code was used, or is too old. Make another one: sandcgi oauth code");
+    if (!right) {
+        err_set(&e, ERR_DENIED, "The code was used, or is too old. Make another one: %s",
+                remedy(REMEDY_OAUTH_CODE));
+        show_consent(o, x, a, request, tenant, 403, e.text);
+    }
     return right;
 }
 
@@ -340,8 +343,8 @@ static bool is_operator(const struct oauth *o, struct exchange *x, const struct 
     } else if (wait > 0) {
         err_set(&why, ERR_LIMIT,
                 "There were too many wrong passphrases. Try again in %" PRId64
-                " seconds, or enter a code that you make on the server: sandcgi oauth code",
-                wait);
+                " seconds, or enter a code that you make on the server: %s",
+                wait, remedy(REMEDY_OAUTH_CODE));
         show_consent(o, x, a, request, tenant, 429, why.text);
         buf_addf(&x->headers, "Retry-After: %" PRId64 "\r\n", wait);
     } else if (!right) {

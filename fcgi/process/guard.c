@@ -407,8 +407,7 @@ static int guard_load(struct guard *g, struct err *e)
 
     g->settings = mem_alloc(sizeof *g->settings);
     if (unnamed)
-        return err_set(e, ERR_INVALID, "no settings are named; name them: --config %s",
-                       unnamed);
+        return err_set(e, ERR_INVALID, "no settings are named; name them: --config %s", unnamed);
     if (settings_load(g->settings, g->config_path, e) < 0)
         return -1;
     log_setup((enum log_level)g->settings->log_level, "guard");

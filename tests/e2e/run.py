@@ -76,7 +76,6 @@ MODULES = (
     "soak",
     "toolsets",
     "tenants",
-    "audit",
     "local",
     "memory",
 )

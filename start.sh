@@ -12,7 +12,7 @@ done
 usage()
 {
     cat <<'END'
-usage: ./start.sh [--foreground | --stop | --status | --help]
+usage: ./start.sh [--foreground | --stop | --status | --help] [--verbose]
 
 Without an option: installs what is missing (apt; sudo if you are not root), builds, finds or installs a container engine,
 makes the runner images, a .env with random secrets and a certificate, starts nginx and sandcgi on loopback, and runs a
@@ -22,10 +22,11 @@ Called again it changes only what is out of date.
   --foreground   the same in the foreground: shows the logs; Ctrl-C stops everything
   --stop         stops what start.sh started (not an engine that was there before)
   --status       one line for each part; ends with 3 when something is not running
+  --verbose      shows each step and process of a start
 
-Environment (state folder and ports are remembered in the settings):
+Environment (state folder and ports are remembered in the settings, where the ports have the same names):
   SANDCGI_STATE_DIR    sockets, logs, files of the conversations, certificate (root: /var/lib/sandcgi, else ./var)
-  SANDCGI_HTTPS_PORT, SANDCGI_HTTP_PORT   other ports than .env says
+  NGINX_HTTPS_PORT, NGINX_HTTP_PORT   ports (8443, 8080)
   SANDCGI_ENV_FILE     the settings (./.env)
   SANDCGI_DISK         size (20g) of a file system with disk quotas that is made for the files of the conversations, in a file
                        beside them; each later start mounts it (root only; before there are conversations)
@@ -50,6 +51,7 @@ on_exit()
 # What the server needs beside an image.
 prepare_server()
 {
+    phase "the program"
     finish_build
     ensure_account
     ensure_sandbox_root
@@ -61,8 +63,10 @@ prepare_server()
 # On a new machine: the image that is made fastest, the server, and then the rest.
 bring_up_by_and_by()
 {
+    phase "an image that runs bash"
     ensure_images bash
     prepare_server
+    phase "the server"
     take_earlier_page
     render_nginx
     bring_up_services || true
@@ -70,6 +74,7 @@ bring_up_by_and_by()
     run_first_program bash
     say "  the server answers at $(front_url)/mcp; Python, the rest and the page follow"
     answers_with=bash
+    phase "Python and the page"
     begin_page
     ensure_images python
     finish_page
@@ -78,6 +83,7 @@ bring_up_by_and_by()
     wait_for_answers
     run_first_program python
     answers_with="bash and python"
+    phase "the rest of the image"
     ensure_images
     answers_with=
     print_ending
@@ -87,10 +93,14 @@ bring_up_by_and_by()
 bring_up_at_once()
 {
     begin_page
+    phase "the images"
     ensure_images
     prepare_server
+    phase "the page"
     finish_page
+    phase "the server"
     render_nginx
+    phase "an answer"
     if bring_up_services; then
         wait_for_answers
         run_first_program python
@@ -108,7 +118,9 @@ bring_up()
     check_owner
     make_places
     take_lock
+    phase "packages"
     ensure_packages
+    phase "settings, ports, certificate"
     write_env_file
     derive_settings
     remember_choices
@@ -117,7 +129,9 @@ bring_up()
     check_ports_free
     ensure_certificate
     begin_build
+    phase "the container engine"
     ensure_engine
+    phase "the network of programs"
     ensure_network
     if image_is_there python; then
         bring_up_at_once
@@ -217,7 +231,13 @@ run_in_foreground()
 
 main()
 {
-    (($# <= 1)) || die "one option at most; see ./start.sh --help"
+    local words=() word
+    for word in "$@"; do
+        # shellcheck disable=SC2034 # nginx/setup/common.sh reads it
+        if [[ $word == --verbose ]]; then verbose=yes; else words+=("$word"); fi
+    done
+    ((${#words[@]} <= 1)) || die "one option at most besides --verbose; see ./start.sh --help"
+    set -- "${words[@]}"
     PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # Debian keeps nginx there, and users' paths do not
     choose_places
     case ${1:-} in

@@ -7,6 +7,8 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/node.h"
+#include "common/base/remedy.h"
+#include "common/base/version.h"
 #include "common/mcp/features/tool.h"
 #include "common/sandbox/sandbox.h"
 #include "common/tools/args.h"
@@ -17,6 +19,7 @@
 #define SECRET_FILE_MAX 4096
 #define ASK_MS          15000 /* the issuer may have to be asked */
 #define FRONT_MIN       32
+#define SESSION_TTL_S   86400 /* after the last request, of the older revisions */
 #define SEAL_LABEL      "sandcgi requestState 1"
 
 static const char instructions[] =
@@ -57,8 +60,9 @@ int front_secret_read(const struct settings *s, char **out, struct err *e)
         return 0;
     if (!*s->secret_file)
         return err_set(e, ERR_INVALID,
-                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (created by start.sh); "
-                       "else set SANDCGI_AUTH=token");
+                       "SANDCGI_AUTH=nginx needs SANDCGI_SECRET_FILE (%s); else set "
+                       "SANDCGI_AUTH=token",
+                       remedy(REMEDY_SECRET_FILE));
     return secret_find(s->secret_file, out, e);
 }
 
@@ -102,7 +106,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
         const struct toolset *set = toolset_theirs(i);
         app->servers[i] = (struct mcp_server){.name = "sandcgi",
                                               .title = "sandcgi code sandbox",
-                                              .version = PACKAGE_VERSION,
+                                              .version = sandcgi_version,
                                               .offer = set ? set->name : NULL,
                                               .error_style = set ? set->error_style : NULL,
                                               .instructions = set ? set->instructions
@@ -122,7 +126,7 @@ static void servers_init(struct app *app, const struct settings *s, bool local)
                                               .arguments = &args_tables,
                                               .tools_cache = mcp_tools_cache_new(),
                                               .sessions_fd = -1,
-                                              .session_ttl_s = (int64_t)(s->session_ttl_ms / 1000),
+                                              .session_ttl_s = SESSION_TTL_S,
                                               .sessions_max = s->max_sessions,
                                               .seal_key = app->seal_key,
                                               .seal_key_len = sizeof app->seal_key,

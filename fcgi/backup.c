@@ -15,6 +15,7 @@
 #include "common/sandbox/state/retention.h"
 #include "common/sandbox/state/state.h"
 #include "fcgi/commands.h"
+#include "fcgi/process/resources.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@
 
 struct words {
     const char *config, *tenant, *conversation, *older_than, *file;
-    bool replace, yes, dry_run;
+    bool replace, skip_existing, yes, dry_run;
 };
 
 enum { OF_BACKUP = 1, OF_RESTORE = 2, OF_PURGE = 4 };
@@ -43,7 +44,8 @@ static const struct option {
     {"--config", OF_BACKUP | OF_RESTORE | OF_PURGE, offsetof(struct words, config), 0},
     {"--tenant", OF_BACKUP | OF_RESTORE | OF_PURGE, offsetof(struct words, tenant), 0},
     {"--replace", OF_RESTORE, 0, offsetof(struct words, replace)},
-    {"--conversation", OF_PURGE, offsetof(struct words, conversation), 0},
+    {"--skip-existing", OF_RESTORE, 0, offsetof(struct words, skip_existing)},
+    {"--conversation", OF_RESTORE | OF_PURGE, offsetof(struct words, conversation), 0},
     {"--older-than", OF_PURGE, offsetof(struct words, older_than), 0},
     {"--yes", OF_PURGE, 0, offsetof(struct words, yes)},
     {"--dry-run", OF_PURGE, 0, offsetof(struct words, dry_run)},
@@ -75,6 +77,8 @@ static int take_words(char *const *text, unsigned command, struct words *out, st
         else
             *(const char **)((char *)out + o->text) = *++text;
     }
+    if (out->replace && out->skip_existing)
+        return err_set(e, ERR_INVALID, "--replace and --skip-existing exclude each other");
     if (command != OF_PURGE && !out->file)
         return err_set(e, ERR_INVALID, "the backup's file is missing (-: standard %s)",
                        command == OF_BACKUP ? "output" : "input");
@@ -85,6 +89,21 @@ static int print_failure(const struct err *e)
 {
     fprintf(stderr, "sandcgi: %s\n", e->text);
     return 1;
+}
+
+/* count: of conversations that it has changed or read. */
+static void audit(const struct settings *s, const struct words *w, enum audit_act act,
+                  uint64_t count)
+{
+    const struct audit_place place = audit_place_of(s);
+    const struct log_field fields[] = {{.name = "tenant", .text = w->tenant ? w->tenant : ""},
+                                       {.name = "file", .text = w->file ? w->file : ""},
+                                       {.name = "conversations", .number = (int64_t)count}};
+
+    audit_tell(&place, act, fields, ARRAY_LEN(fields), "%s",
+               act == AUDIT_BACKUP    ? "conversations backed up"
+               : act == AUDIT_RESTORE ? "conversations restored"
+                                      : "conversations removed");
 }
 
 /* ---- SANDBOX_ROOT ---- */
@@ -113,6 +132,7 @@ static int load_settings(const struct words *w, struct settings *out, struct err
 {
     if (settings_load(out, w->config, e) < 0)
         return -1;
+    audit_note_user();
     log_setup(LOG_LEVEL_ERROR, "command"); /* the commands say themselves what they do */
     if (become_owner(out, e) == 0)
         return 0;
@@ -175,6 +195,7 @@ static void say_left_out(const struct backup_sum *sum)
         {sum->left_out, "links, special files, too deep or unreadable ones were left out"},
         {sum->changed, "files changed while they were copied"},
         {sum->unknown, "directories belong to no conversation that is known, and were left out"},
+        {sum->skipped, "conversations are there already, and stay as they are"},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(notes); i++)
@@ -205,6 +226,8 @@ static int write_backup(const struct words *w, const struct settings *s, int fd,
         rc = err_errno(e, "%s", w->file);
     if (rc == 0)
         say_sum("backed up", &sum);
+    if (rc == 0)
+        audit(s, w, AUDIT_BACKUP, sum.conversations);
     return rc;
 }
 
@@ -244,7 +267,7 @@ struct restoring {
 static int find_broker(struct settings *s, const char *tenant, struct broker_client *out,
                        struct err *e)
 {
-    if (private_broker_ensure(s, e) < 0)
+    if (private_broker_ensure(s, false, e) < 0)
         return -1;
     *out = (struct broker_client){
         .path = s->broker, .tenant = tenant, .cancel_fd = -1, .leave_fd = -1};
@@ -296,7 +319,9 @@ static int read_backup(const struct words *w, struct settings *s, int fd, struct
     struct sandbox_root root;
     struct restoring r = {s, &root};
     const struct restore_want want = {.tenant = w->tenant,
+                                      .conversation = w->conversation,
                                       .replace = w->replace,
+                                      .skip_existing = w->skip_existing,
                                       .exchange = exchange_files,
                                       .forget_runs = forget_runs,
                                       .ctx = &r};
@@ -310,6 +335,8 @@ static int read_backup(const struct words *w, struct settings *s, int fd, struct
     sandbox_root_close(&root);
     if (rc == 0)
         say_sum("restored", &sum);
+    if (rc == 0)
+        audit(s, w, AUDIT_RESTORE, sum.conversations);
     return rc;
 }
 
@@ -353,13 +380,13 @@ static int check_purge(const struct words *w, int64_t *out_before, struct err *e
     if (!w->tenant && !w->older_than)
         return err_set(e, ERR_INVALID,
                        "say what to remove: --tenant T, perhaps with "
-                       "--conversation C, or --older-than TIME such as 720h");
+                       "--conversation C, or --older-than TIME such as 30d");
     if (w->conversation && !w->tenant)
         return err_set(e, ERR_INVALID, "--conversation needs --tenant");
     if (!w->older_than)
         return 0;
     if (parse_duration_ms(w->older_than, &age_ms) < 0)
-        return err_set(e, ERR_INVALID, "--older-than must be a time such as 720h, not '%s'",
+        return err_set(e, ERR_INVALID, "--older-than must be a time such as 30d, not '%s'",
                        w->older_than);
     *out_before = clock_unix_s() - (int64_t)(age_ms / 1000);
     return 0;
@@ -434,6 +461,7 @@ static int remove_meant(const struct purge *p, const struct sandbox_root *root, 
         fprintf(stderr, "sandcgi: kept: %s\n", e.text);
     }
     end_broker(root);
+    audit(s, p->words, AUDIT_PURGE, p->n - kept);
     printf("%zu of %zu conversations were removed\n", p->n - kept, p->n);
     return kept > 0;
 }

@@ -7,6 +7,8 @@
 #include "fcgi/app.h"
 #include "fcgi/process/resources.h"
 
+#include <limits.h>
+
 /*
  * The guard, which is the process of `sandcgi serve`: opens the sockets and starts a master,
  * another one when that is killed. config_path: NULL: the environment alone. Returns the exit
@@ -31,7 +33,7 @@ int fastcgi_serve(const struct app *app, int listen_fd, struct err *e);
  * listen_fd (FastCGI, non-blocking) and events_fds (events.h) until SIGTERM, then ends every stream
  * in order. Returns 0, or -1 when a socket is unusable.
  */
-#define HUB_EVENTS 2 /* sockets: SANDCGI_EVENTS, and one end of a pair, the workers' */
+#define HUB_EVENTS 2 /* sockets: events.sock, and one end of a pair, the workers' */
 int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVENTS],
               struct err *e);
 
@@ -54,6 +56,8 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e);
  * with one line on standard error, when there is no such script.
  */
 int setup_run(char *const *words);
+/* Path of this program, as it was named at the start. False when the kernel does not tell. */
+bool program_find(char out[PATH_MAX]);
 /* The path of a script ("nginx/…") of the tree that this program was built in, or else of the
  * installed one. Caller frees. */
 char *script_find(const char *name);
@@ -81,6 +85,18 @@ int token_run(char *const *words);
  */
 int drain_run(const struct settings *s, uint64_t wait_ms);
 
+/*
+ * "sandcgi reload", "restart" and "stop": orders to the server of that settings file, and the wait
+ * for the outcome (control.h). wait: a time, how long a reload may take, or how long programs may
+ * run on after a stop; NULL: the default, or until they end. "sandcgi logs" becomes the program
+ * that shows the log's last lines; follow: and those that come. Each returns the exit status, with
+ * one line on standard error when it is not 0.
+ */
+int reload_run(const char *config_path, const char *wait);
+int restart_run(const char *config_path);
+int stop_run(const char *config_path, const char *wait);
+int logs_run(const char *config_path, const char *lines, bool follow);
+
 /* "sandcgi nodes": writes the edge's list of nodes when it has changed. words follow "nodes" and
  * end with NULL. Returns the exit status: 1 it could not be done, 2 wrong words. */
 int nodes_run(char *const *words);
@@ -98,11 +114,12 @@ int doctor_show_error(const struct err *e, bool as_json);
 
 /* Prints the server's status, as JSON or for people; watch: every two seconds, until a signal.
  * Returns the exit status: 1 when the broker does not answer, with one line on standard error,
- * which names config_path (NULL: none). */
+ * which names config_path (NULL: none); STATUS_NO_ENGINE: no program can run. */
+#define STATUS_NO_ENGINE 3
 int status_show(const struct settings *s, const char *config_path, bool as_json, bool watch);
-/* The server's guard, which has opened the broker's socket. -1: there is none, or it runs in
- * another container, where processes have other numbers. */
-pid_t guard_find(const struct settings *s, struct err *e);
+/* The server's guard, which has opened that socket (the broker's, or that of orders). -1: there is
+ * none, or it runs in another container, where processes have other numbers. */
+pid_t guard_find(const char *socket, struct err *e);
 /* The status for people; missing values count as 0. */
 void status_format(const json_t *status, struct buf *out);
 
@@ -111,10 +128,14 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
 
 /*
  * CGI and stdio need a broker, too: the one at SANDCGI_BROKER, else a private one, which ends with
- * this process (also when it is killed). Sets s->broker and, for a private one, s->events.
+ * this process (also when it is killed). Sets s->broker and, for a private one, s->events. http:
+ * its log is ours until private_broker_let_go.
  */
-int private_broker_ensure(struct settings *s, struct err *e);
+int private_broker_ensure(struct settings *s, bool http, struct err *e);
 /* Was a private one started? */
 bool private_broker_is_ours(void);
+/* For CGI, when the answer is there: the web server may end it, whatever still has to be tidied up.
+ */
+void private_broker_let_go(void);
 /* Ends the private one, if there is one, after its jobs, and removes its socket. */
 void private_broker_end(void);

@@ -3,12 +3,15 @@ noinst_LIBRARIES += libfront.a
 libfront_a_SOURCES = \
 	fcgi/app.c fcgi/app.h \
 	fcgi/backup.c \
+	fcgi/command_line.c fcgi/command_line.h \
+	fcgi/call_log.c fcgi/call_log.h \
 	fcgi/commands.h \
 	fcgi/doctor/check.c fcgi/doctor/check.h \
 	fcgi/doctor/denials.c fcgi/doctor/denials.h \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
 	fcgi/doctor/store.c fcgi/doctor/store.h \
+	fcgi/doctor/weak.c fcgi/doctor/weak.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
 	fcgi/http/fastcgi.c fcgi/http/fastcgi.h \
 	fcgi/http/file_types.c fcgi/http/file_types.h \
@@ -50,6 +53,7 @@ libfront_a_SOURCES = \
 	fcgi/oauth/server/grant_list.c fcgi/oauth/server/grant_list.h \
 	fcgi/oauth/server/grants.c fcgi/oauth/server/grants.h \
 	fcgi/oauth/server/page.c fcgi/oauth/server/page.h \
+	fcgi/oauth/server/once.c fcgi/oauth/server/once.h \
 	fcgi/oauth/server/passphrase.c fcgi/oauth/server/passphrase.h \
 	fcgi/oauth/server/server.c fcgi/oauth/server/server.h \
 	fcgi/oauth/server/signing_key.c fcgi/oauth/server/signing_key.h \
@@ -58,15 +62,19 @@ libfront_a_SOURCES = \
 	fcgi/oauth/server/uri.c fcgi/oauth/server/uri.h \
 	fcgi/process/broker.c \
 	fcgi/process/calls.c fcgi/process/calls.h \
+	fcgi/process/control.c fcgi/process/control.h \
 	fcgi/process/drain.c \
 	fcgi/process/guard.c \
 	fcgi/process/handed.c fcgi/process/handed.h \
+	fcgi/process/handover.c fcgi/process/handover.h \
+	fcgi/process/settings_check.c fcgi/process/settings_check.h \
 	fcgi/process/master.c fcgi/process/master.h \
 	fcgi/process/metrics_serve.c \
-	fcgi/process/reload_check.c fcgi/process/reload_check.h \
+	fcgi/process/orders.c \
 	fcgi/process/resources.c fcgi/process/resources.h \
 	fcgi/process/sockets.c fcgi/process/sockets.h \
 	fcgi/process/status.c \
+	fcgi/process/takeover.c fcgi/process/takeover.h \
 	fcgi/registry.c fcgi/registry.h \
 	fcgi/settings.c fcgi/settings.h \
 	fcgi/settings_load.c \
@@ -78,7 +86,8 @@ libfront_a_SOURCES = \
 	fcgi/stdio/desktop.c fcgi/stdio/desktop.h \
 	fcgi/stdio/stdio.c \
 	fcgi/stdio/stdio_calls.c fcgi/stdio/stdio_calls.h \
-	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h
+	fcgi/stdio/stdio_lines.c fcgi/stdio/stdio_lines.h \
+	fcgi/way.c fcgi/way.h
 # PKGLIBEXECDIR: where "make install" puts the scripts that commands execute (nginx/, runners/).
 libfront_a_CPPFLAGS = $(AM_CPPFLAGS) $(FCGI_CFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DOAUTH_SOURCES='"$(srcdir)/fcgi/oauth/server"'
@@ -107,15 +116,19 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_hub.c \
 	tests/unit/fcgi/test_hub_serve.c \
 	tests/unit/fcgi/test_master.c \
+	tests/unit/fcgi/test_orders.c \
 	tests/unit/fcgi/test_nodes.c \
 	tests/unit/fcgi/test_oauth_endpoints.c \
 	tests/unit/fcgi/test_oauth_server.c \
 	tests/unit/fcgi/test_oauth_tokens.c \
 	tests/unit/fcgi/test_resources.c \
+	tests/unit/fcgi/test_rights.c \
 	tests/unit/fcgi/test_settings.c \
 	tests/unit/fcgi/test_status.c \
 	tests/unit/fcgi/test_stdio.c \
-	tests/unit/fcgi/test_tokens.c
+	tests/unit/fcgi/test_tokens.c \
+	tests/unit/fcgi/test_way.c \
+	tests/unit/fcgi/test_weak.c
 tests_unit_fcgi_unit_LDADD = libfront.a $(LDADD)
 
 FUZZ_TARGETS += tests/fuzz/fuzz_denials tests/fuzz/fuzz_fcgi_record tests/fuzz/fuzz_http tests/fuzz/fuzz_jwt tests/fuzz/fuzz_nodes tests/fuzz/fuzz_tokens tests/fuzz/fuzz_oauth_form
@@ -135,15 +148,14 @@ tests_fuzz_fuzz_tokens_LDADD = libfront.a $(LDADD)
 tests_fuzz_fuzz_tokens_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_DIST += fcgi/monitoring/alerts.yml fcgi/monitoring/dashboard.json
-dist_doc_DATA += fcgi/tenants.example.ini
 
-dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5
+dist_man_MANS = fcgi/sandcgi.1 fcgi/sandcgi.conf.5 fcgi/sandcgi-oauth.7 fcgi/sandcgi-cluster.7 fcgi/sandcgi-runners.7
 
 # Puts the settings, as the program knows them, into the documentation; tests/lint/settings.sh compares.
 settings-docs: sandcgi$(EXEEXT)
 	./sandcgi$(EXEEXT) settings > settings-docs.md && ./sandcgi$(EXEEXT) settings --man > settings-docs.man
 	cd $(srcdir)/fcgi && sed -i -e '/^<!-- settings:/,/^<!-- \/settings/{/^<!-- /!d}' \
-		-e '/^<!-- settings:/r $(abs_builddir)/settings-docs.md' README.md
+		-e '/^<!-- settings:/r $(abs_builddir)/settings-docs.md' settings.md
 	cd $(srcdir)/fcgi && sed -i -e '/^\.\\" settings:/,/^\.\\" \/settings/{/^\.\\" /!d}' \
 		-e '/^\.\\" settings:/r $(abs_builddir)/settings-docs.man' sandcgi.conf.5
 	rm -f settings-docs.md settings-docs.man

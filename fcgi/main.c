@@ -6,7 +6,9 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/base/sock.h"
+#include "common/base/version.h"
 #include "common/fetch/fetch.h"
 #include "common/fetch/site.h"
 #include "common/index/proxy.h"
@@ -14,11 +16,12 @@
 #include "common/sandbox/archive/backup.h"
 #include "common/sandbox/links/file_link.h"
 #include "common/tools/tools.h"
+#include "fcgi/command_line.h"
 #include "fcgi/commands.h"
-#include "fcgi/doctor/check.h"
 #include "fcgi/hub/events.h"
-#include "fcgi/process/resources.h"
+#include "fcgi/process/settings_check.h"
 #include "fcgi/stdio/desktop.h"
+#include "fcgi/way.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -53,6 +56,8 @@ static int run_single(const char *config_path, bool http)
     struct app app;
     int result = -1;
 
+    if (!http)
+        remedy_find_way(way_stdio);
     if (settings_load(&settings, config_path, &e) < 0 || choose_tools(&settings, &e) < 0)
         return print_error(&e);
     log_setup((enum log_level)settings.log_level, http ? "cgi" : "stdio");
@@ -60,7 +65,7 @@ static int run_single(const char *config_path, bool http)
     settings.limits_check = LIMITS_TRUST; /* not at each start of a client */
     if (http)
         settings.pool.n = 0; /* the process ends before a warm container could be used */
-    if (private_broker_ensure(&settings, &e) == 0 &&
+    if (private_broker_ensure(&settings, http, &e) == 0 &&
         app_init(&app, &settings, http, NULL, &e) == 0) {
         if (http) {
             /* Sessions outlive a CGI process. Without write access there are none. */
@@ -69,6 +74,7 @@ static int run_single(const char *config_path, bool http)
                 log_debug("no sessions: %s", none.text);
             app_set_sessions(&app, sessions_fd);
             cgi_serve(&app);
+            private_broker_let_go();
             result = 0;
         } else {
             AUTO_FD int events_fd = private_broker_is_ours()
@@ -109,6 +115,8 @@ static int print_values(const char *config_path)
         return print_error(&e);
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     for (const struct conf_row *row = settings_table; row->name; row++) {
+        if (row->flags & CONF_FIXED)
+            continue;
         buf_addf(&text, "%s=", row->name);
         conf_format(row, &settings, &text);
         buf_add_char(&text, '\n');
@@ -118,25 +126,11 @@ static int print_values(const char *config_path)
     return 0;
 }
 
+static bool as_values; /* --values */
+
 static int run_check(const char *config_path)
 {
-    struct err e = ERR_INIT;
-    struct settings settings;
-    struct findings found = {0};
-    if (print_values(config_path) > 0)
-        return 1;
-    if (settings_load(&settings, config_path, &e) < 0)
-        return print_error(&e);
-    for (const char *line = settings.notes; *line; line += strcspn(line, "\n") + 1)
-        fprintf(stderr, "sandcgi: note: %.*s\n", (int)strcspn(line, "\n"), line);
-    check_settings(&settings, config_path, &found);
-    for (size_t i = 0; i < found.n; i++)
-        fprintf(stderr, "sandcgi: %s%s%s%s\n", found.items[i].state == FINDING_NOTE ? "note: " : "",
-                found.items[i].text, *found.items[i].mend ? ": " : "", found.items[i].mend);
-    bool wrong = findings_count(&found, FINDING_WRONG) > 0;
-    findings_clear(&found);
-    settings_clear(&settings);
-    return wrong;
+    return as_values && print_values(config_path) > 0 ? 1 : settings_check_print_file(config_path);
 }
 
 /* The lines that nginx includes (FILE_KEY_CONF). */
@@ -168,11 +162,11 @@ static int run_status(const char *config_path)
     struct settings settings;
     if (settings_load(&settings, config_path, &e) < 0)
         return print_error(&e);
-    int result = here && guard_find(&settings, &e) < 0
+    int result = here && guard_find(settings.broker, &e) < 0
                      ? print_error(&e)
                      : status_show(&settings, config_path, as_json, watch);
     settings_clear(&settings);
-    return result;
+    return here && result == STATUS_NO_ENGINE ? 0 : result; /* to end it would help nothing */
 }
 
 static const char *wait_time; /* --wait */
@@ -208,18 +202,37 @@ static int run_doctor(const char *config_path)
     return result;
 }
 
-static bool as_man;    /* --man */
-static bool as_values; /* --values */
+static bool as_man; /* --man */
+
+static const char *wanted; /* --get */
+
+/* Prints one value as the file has it, of secrets, too; 1: it is not there. */
+static int print_one(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    AUTO_FREE char *text = NULL;
+
+    if (!config_path || conf_file_value(config_path, wanted, &text, &e) < 0) {
+        print_error(&e);
+        return 3;
+    }
+    if (!text)
+        return 1;
+    puts(text);
+    return 0;
+}
 
 static int run_settings(const char *config_path)
 {
+    if (wanted)
+        return print_one(config_path);
     if (as_values)
         return print_values(config_path);
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
     if (as_man)
-        conf_print_man(settings_table, &text);
+        conf_print_man(settings_table, settings_groups, &text);
     else
-        conf_print_markdown(settings_table, &text);
+        conf_print_markdown(settings_table, settings_groups, &text);
     fputs(buf_str(&text), stdout);
     return 0;
 }
@@ -261,115 +274,153 @@ static int run_purge(void)
     return purge_run(words);
 }
 
-static int run_help(void);
-static int run_help_settings(void);
-
 static int run_version(void)
 {
-    puts("sandcgi " PACKAGE_VERSION);
+    printf("sandcgi %s\n", sandcgi_version);
     return 0;
 }
 
-static const struct command {
-    const char *name;
-    int (*run)(const char *config_path); /* NULL: run_plain */
-    const char *help;
-    int (*run_plain)(void); /* without settings */
-} commands[] = {
-    {"serve", serve_run, "run guard, master, broker, hub and FastCGI workers, behind a web server",
-     NULL},
-    {"stdio", run_stdio,
-     "serve one MCP client on standard input and output (--tools NAMES: see TOOLS)", NULL},
-    {"cgi", run_cgi, "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)", NULL},
-    {"check", run_check, "check the settings and what they name here; print them without secrets",
-     NULL},
-    {"file-key", run_file_key,
-     "print the lines for nginx with the key of files' URLs (FILE_KEY_CONF)", NULL},
-    {"status", run_status,
-     "print the state of the running server (--watch; --json; --here: fail if another container's)",
-     NULL},
-    {"drain", run_drain,
-     "stop the server when no program runs; until then /readyz answers 503 (--wait TIME)", NULL},
-    {"doctor", run_doctor,
-     "look for what is wrong, and say what mends it (--json; --quiet: nothing else; --nginx "
-     "FOLDER)",
-     NULL},
-    {"setup", NULL, "put the server into an nginx that is there already (setup nginx --help)",
-     run_setup},
-    {"token", NULL, "make, list and revoke tokens (token --help)", run_token},
-    {"oauth", NULL, "set the passphrase that allows clients (oauth --help; SANDCGI_OAUTH=builtin)",
-     run_oauth},
-    {"nodes", NULL, "keep the edge's list of nodes (nodes --help; nginx/cluster.md)", run_nodes},
-    {"backup", NULL, "write conversations to FILE.tar[.gz|.zst], or to - (--tenant T)", run_backup},
-    {"restore", NULL,
-     "restore conversations from a backup's file, or from - (--tenant T, --replace)", run_restore},
-    {"purge", NULL,
-     "remove conversations: --tenant T [--conversation C], --older-than TIME (--dry-run, --yes)",
-     run_purge},
-    {"settings", run_settings,
-     "print all settings as a Markdown table (--man: as roff; --values: NAME=VALUE as they are)",
-     NULL},
-    {"fetch", NULL, "used by the server itself, for import_url", fetch_process_main},
-    {SITE_WATCH_COMMAND, NULL, "used by the server itself, for the certificate", site_watch_main},
-    {INDEX_PROXY_COMMAND, NULL, "used by the server itself, for install_package", index_proxy_main},
-    {"help", NULL, "print this (help settings: all settings with their meaning)", run_help},
-    {"help-settings", NULL, "print all settings with their meaning", run_help_settings},
-    {"version", NULL, "print the version", run_version},
+static int run_reload(const char *config_path)
+{
+    return reload_run(config_path, wait_time);
+}
+
+static int run_stop(const char *config_path)
+{
+    return stop_run(config_path, wait_time);
+}
+
+static const char *lines; /* --lines */
+static bool follow;       /* --follow */
+
+static int run_logs(const char *config_path)
+{
+    return logs_run(config_path, lines, follow);
+}
+
+static int run_help(void);
+
+static const struct command commands[] = {
+    {"serve", EVERYDAY | NEEDS_FILE, serve_run, NULL, "", "run the server, behind a web server"},
+    {"stdio", EVERYDAY | NEEDS_FILE, run_stdio, NULL, "",
+     "serve one MCP client on standard input and output"},
+    {"cgi", EVERYDAY | NEEDS_FILE, run_cgi, NULL, "",
+     "serve one request as a CGI program (also if GATEWAY_INTERFACE is set)"},
+    {"status", EVERYDAY, run_status, NULL, "",
+     "print the state of the running server (exit status 1: none runs, 3: no engine answers it)"},
+    {"logs", EVERYDAY, run_logs, NULL, "", "show the last lines of the server's log"},
+    {"check", EVERYDAY, run_check, NULL, "", "check the settings, and that what they name is here"},
+    {"doctor", EVERYDAY, run_doctor, NULL, "", "look for what is wrong, and say what mends it"},
+    {"reload", EVERYDAY, run_reload, NULL, "",
+     "have the server take up new settings, or a new program, without a lost call"},
+    {"restart", EVERYDAY, restart_run, NULL, "", "stop the server and start it again"},
+    {"stop", EVERYDAY, run_stop, NULL, "", "stop the server when the running programs have ended"},
+    {"setup", ADMINISTRATION | OWN_HELP, NULL, run_setup, "nginx",
+     "put the server into an nginx that is there already"},
+    {"token", ADMINISTRATION | OWN_HELP, NULL, run_token, "", "make, list and revoke tokens"},
+    {"oauth", ADMINISTRATION | OWN_HELP, NULL, run_oauth, "",
+     "set the passphrase that allows clients (SANDCGI_OAUTH=builtin)"},
+    {"backup", ADMINISTRATION | OWN_WORDS, NULL, run_backup, "FILE",
+     "write conversations to FILE.tar[.gz|.zst], or to - (standard output)"},
+    {"restore", ADMINISTRATION | OWN_WORDS, NULL, run_restore, "FILE",
+     "restore conversations from a backup's file, or from - (standard input)"},
+    {"purge", ADMINISTRATION | OWN_WORDS, NULL, run_purge, "",
+     "remove conversations of a tenant, or unused ones"},
+    {"drain", ADMINISTRATION, run_drain, NULL, "",
+     "stop the server when no program runs; until then /readyz answers 503"},
+    {"nodes", ADMINISTRATION | OWN_HELP, NULL, run_nodes, "", "keep the edge's list of nodes"},
+    {"settings", ADMINISTRATION, run_settings, NULL, "", "print all settings as a Markdown table"},
+    {"help", ADMINISTRATION | OWN_WORDS, NULL, run_help, "[settings | COMMAND]",
+     "print this, all settings with their meaning, or a command's options"},
+    {"version", ADMINISTRATION, NULL, run_version, "", "print the version"},
+    {"file-key", INNER, run_file_key, NULL, "",
+     "print the lines for nginx with the key of files' URLs (FILE_KEY_CONF)"},
+    {"fetch", INNER | OWN_WORDS, NULL, fetch_process_main, "", "the server's own, for import_url"},
+    {SITE_WATCH_COMMAND, INNER | OWN_WORDS, NULL, site_watch_main, "",
+     "the server's own, for the certificate"},
+    {INDEX_PROXY_COMMAND, INNER | OWN_WORDS, NULL, index_proxy_main, "",
+     "the server's own, for install_package"},
+    {.name = NULL},
+};
+
+/* Those without a place are parsed by the command itself. */
+static const struct option options[] = {
+    {"stdio", "--tools", "NAMES", &tools, NULL, "the tools to offer, instead of TOOLS"},
+    {"status doctor", "--json", NULL, NULL, &as_json, "print JSON"},
+    {"status", "--watch", NULL, NULL, &watch, "print it again every two seconds"},
+    {"status", "--here", NULL, NULL, &here,
+     "fail when it runs in another container; the engine does not count"},
+    {"logs", "--lines", "N", &lines, NULL, "how many lines (100)"},
+    {"logs", "--follow", NULL, NULL, &follow, "go on with the lines that come"},
+    {"check settings", "--values", NULL, NULL, &as_values,
+     "print the settings as NAME=VALUE, without secrets"},
+    {"doctor", "--quiet", NULL, NULL, &quiet, "print only what is wrong"},
+    {"doctor", "--nginx", "FOLDER", &nginx_folder, NULL, "where nginx's files of the server are"},
+    {"reload", "--wait", "TIME", &wait_time, NULL, "how long it may take (60s)"},
+    {"stop", "--wait", "TIME", &wait_time, NULL,
+     "end the running programs after that time (SANDBOX_TIMEOUT_MAX)"},
+    {"drain", "--wait", "TIME", &wait_time, NULL,
+     "end the running programs after that time (SANDBOX_TIMEOUT_MAX)"},
+    {"settings", "--get", "NAME", &wanted, NULL, "print what the file says of it"},
+    {"settings", "--man", NULL, NULL, &as_man, "print them as roff"},
+    {"backup restore purge", "--tenant", "T", NULL, NULL, "of that tenant alone"},
+    {"restore", "--replace", NULL, NULL, NULL, "replace files of conversations that are there"},
+    {"restore", "--skip-existing", NULL, NULL, NULL,
+     "leave conversations that are there as they are"},
+    {"restore purge", "--conversation", "C", NULL, NULL, "that conversation alone"},
+    {"purge", "--older-than", "TIME", NULL, NULL, "those that were not used for that time"},
+    {"purge", "--dry-run", NULL, NULL, NULL, "say what would be removed"},
+    {"purge", "--yes", NULL, NULL, NULL, "do not ask"},
+    {.name = NULL},
 };
 
 static int run_help(void)
 {
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
-    buf_add_str(&text, "Usage: sandcgi COMMAND [--config FILE]\n\n"
-                       "FILE is by default $SANDCGI_CONFIG; or " SETTINGS_FILE
-                       ", if it is there, but not\n"
-                       "for serve, stdio and cgi.\n\nCommands:\n");
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        buf_addf(&text, "  %-13s %s\n", commands[i].name, commands[i].help);
-    buf_add_str(&text,
-                "\nSettings are lines KEY=VALUE in FILE, which the environment overrides: see "
-                "sandcgi --help-settings, and sandcgi.conf(5).\n");
+
+    if (*words && strcmp(*words, "settings") == 0) {
+        buf_add_str(&text, "Settings (lines KEY=VALUE in FILE; the environment overrides):\n");
+        conf_print_help(settings_table, settings_groups, &text);
+    } else {
+        const struct command *of = *words ? command_find(commands, *words) : NULL;
+        if (*words && !of)
+            return command_refuse(commands, *words);
+        command_help(commands, options, of, &text);
+    }
     fputs(buf_str(&text), stdout);
     return 0;
-}
-
-static int run_help_settings(void)
-{
-    AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
-
-    buf_add_str(&text, "Settings (lines KEY=VALUE in FILE; the environment overrides):\n");
-    conf_print_help(settings_table, &text);
-    fputs(buf_str(&text), stdout);
-    return 0;
-}
-
-static const struct command *find_command(const char *name)
-{
-    name += strncmp(name, "--", 2) == 0 ? 2 : 0; /* --help, --version */
-    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return &commands[i];
-    return NULL;
-}
-
-/* All that follow it. */
-static bool takes_words(const struct command *c)
-{
-    return c->run_plain == run_setup || c->run_plain == run_token || c->run_plain == run_oauth ||
-           c->run_plain == run_nodes || c->run_plain == run_backup || c->run_plain == run_restore ||
-           c->run_plain == run_purge;
-}
-
-/* Its settings are named, or those of the program that starts it. */
-static bool is_server(const struct command *c)
-{
-    return c->run == serve_run || c->run == run_stdio || c->run == run_cgi;
 }
 
 static int print_usage(const char *problem)
 {
     fprintf(stderr, "sandcgi: %s; see sandcgi --help\n", problem);
     return 2;
+}
+
+/* The options of the command, and --config, also before it. Returns the exit status; -1: go on. */
+static int read_words(char **argv, const struct command **command, const char **config_path)
+{
+    for (char **at = argv + 1; *at; at++) {
+        const struct option *option = *command ? option_find(options, *command, *at) : NULL;
+        if (!*command && (*command = command_find(commands, strcmp(*at, "-h") ? *at : "help"))) {
+            words = at + 1;
+            if (command_asks_help(*command, words)) {
+                words = (char *[]){(char *)(uintptr_t)(*command)->name, NULL};
+                return run_help();
+            }
+            if ((*command)->kind & (OWN_WORDS | OWN_HELP))
+                return -1;
+        } else if (strcmp(*at, "--config") == 0 && at[1]) {
+            *config_path = *++at;
+        } else if (option && option->flag) {
+            *option->flag = true;
+        } else if (option && at[1]) {
+            *option->text = *++at;
+        } else {
+            return *command ? option_refuse(*command, *at, option) : command_refuse(commands, *at);
+        }
+    }
+    return -1;
 }
 
 int main(int argc, char **argv)
@@ -387,45 +438,13 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], BACKUP_READER_COMMAND) == 0)
         return backup_reader_main();
     fdio_fill_standard();
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--config") == 0 && i + 1 < argc)
-            config_path = argv[++i];
-        else if (command && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0))
-            return run_help();
-        else if (strcmp(argv[i], "settings") == 0 && command && command->run_plain == run_help)
-            return run_help_settings();
-        else if (strcmp(argv[i], "--json") == 0 && command &&
-                 (command->run == run_status || command->run == run_doctor))
-            as_json = true;
-        else if (strcmp(argv[i], "--watch") == 0 && command && command->run == run_status)
-            watch = true;
-        else if (strcmp(argv[i], "--here") == 0 && command && command->run == run_status)
-            here = true;
-        else if (strcmp(argv[i], "--wait") == 0 && i + 1 < argc && command &&
-                 command->run == run_drain)
-            wait_time = argv[++i];
-        else if (strcmp(argv[i], "--quiet") == 0 && command && command->run == run_doctor)
-            quiet = true;
-        else if (strcmp(argv[i], "--nginx") == 0 && i + 1 < argc && command &&
-                 command->run == run_doctor)
-            nginx_folder = argv[++i];
-        else if (strcmp(argv[i], "--man") == 0 && command && command->run == run_settings)
-            as_man = true;
-        else if (strcmp(argv[i], "--values") == 0 && command && command->run == run_settings)
-            as_values = true;
-        else if (strcmp(argv[i], "--tools") == 0 && i + 1 < argc && command &&
-                 command->run == run_stdio)
-            tools = argv[++i];
-        else if (!command && (command = find_command(argv[i]))) {
-            words = argv + i + 1;
-            if (takes_words(command))
-                break;
-        } else
-            return print_usage("unknown command or option");
-    }
+    remedy_find_way(way_find);
+    const int status = read_words(argv, &command, &config_path);
+    if (status >= 0)
+        return status;
     if (!config_path)
-        config_path = !command || is_server(command) ? getenv("SANDCGI_CONFIG")
-                                                     : settings_default_file();
+        config_path = !command || command->kind & NEEDS_FILE ? getenv("SANDCGI_CONFIG")
+                                                             : settings_default_file();
     if (!command && getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD"))
         return run_cgi(config_path);
     if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */

@@ -10,13 +10,19 @@ enum settings_answers { SETTINGS_ANSWERS_TEXT, SETTINGS_ANSWERS_STRUCTURED };
 enum settings_standin { SETTINGS_STANDIN_SERVE, SETTINGS_STANDIN_REFUSE };
 enum settings_reuse { SETTINGS_REUSE_CONVERSATION, SETTINGS_REUSE_NEVER };
 
+/* What is written for nginx (start.sh, sandcgi setup). */
+struct nginx_settings {
+    char *bind, *tls_cert, *tls_key, *real_ip_from, *real_ip_header, *page, *profiles;
+    uint64_t https_port, http_port, rate;
+};
+
 struct settings {
     /* read from the table */
     char *sandbox_root, *sandbox_host_path, *file_secret, *public_base_url;
     char *old_secret, *old_secret_date;
     char *local_dirs;
     char *api_token, *tokens_file, *tokens_reload, *secret_file, *allowed_origins, *allowed_hosts;
-    char *oauth, *oauth_listen;
+    char *oauth;
     struct oauth_settings access; /* what belongs to it, read and derived */
     int auth;                     /* enum settings_auth */
     int answers;                  /* enum settings_answers */
@@ -24,10 +30,9 @@ struct settings {
     char *node, *edge_secret;
     int standin; /* enum settings_standin */
     bool route_headers;
-    char *listen, *listen_group, *broker, *user, *hub, *events;
+    char *listen, *listen_group, *broker, *user, *hub;
     bool takeover;
-    uint64_t workers, max_calls, max_body, max_streams, max_sessions, session_ttl_ms;
-    unsigned listen_mode;
+    uint64_t workers, max_calls, max_body, max_streams, max_sessions;
     int log_level;  /* enum log_level */
     int log_format; /* enum log_format */
     char *log_file;
@@ -42,7 +47,7 @@ struct settings {
     int network; /* enum network_tier */
     int reuse;   /* enum settings_reuse */
     char *network_dns;
-    char *indexes, *index_ca;
+    char *indexes, *ca;
     bool index_private;
     /* those of the broker; limits.network and bounds.ttl_s are derived */
     struct engine_address engine;
@@ -50,6 +55,7 @@ struct settings {
     uint64_t memory_reserve;
     struct broker_limits limits;
     struct sandbox_bounds bounds;
+    struct nginx_settings nginx;
 
     /* derived from them by settings_load */
     uint64_t machine_bytes; /* its memory */
@@ -58,15 +64,19 @@ struct settings {
     gid_t web_gid;            /* of SANDCGI_LISTEN_GROUP; 0: none */
     int64_t old_secret_until; /* Unix seconds; 0: there is no old secret */
     char instance_id[17];
-    char *links_url; /* public_base_url, with the node behind it: what links begin with */
-    int toolset;     /* of tools, by toolset_find */
-    char *notes;     /* lines: names of other servers that were set, and what became of them */
+    char *control;      /* socket of orders to the guard, beside the broker's */
+    char *events;       /* events.sock beside SANDCGI_BROKER: what the hub is told by */
+    char *oauth_listen; /* oauth.sock there: the authorization server's socket */
+    char *links_url;    /* public_base_url, with the node behind it: what links begin with */
+    int toolset;        /* of tools, by toolset_find */
+    char *notes;        /* lines: names that are not settings, and what became of them */
     struct pool_settings pool;
     struct index_settings index;
     struct tenants tenants; /* of SANDBOX_TENANTS_FILE; no limits without it */
 };
 
 extern const struct conf_row settings_table[];
+extern const struct conf_group settings_groups[];
 extern const struct conf_other settings_others[];
 
 #define SETTINGS_FILE "/etc/sandcgi/sandcgi.conf"
@@ -81,4 +91,7 @@ const char *settings_default_file(void);
  * failure *e is one line that says what to change.
  */
 int settings_load(struct settings *out, const char *path, struct err *e);
+/* Where a running server is found, whatever is wrong with the other settings: broker, log_file and
+ * control alone. */
+int settings_load_places(struct settings *out, const char *path, struct err *e);
 void settings_clear(struct settings *s);

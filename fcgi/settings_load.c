@@ -8,9 +8,11 @@
 #include "common/base/mem.h"
 #include "common/base/node.h"
 #include "common/base/parse.h"
+#include "common/base/sock.h"
 #include "common/sandbox/sandbox.h"
 #include "common/store/kinds.h"
 #include "common/tools/tools.h"
+#include "fcgi/process/control.h"
 #include "fcgi/settings.h"
 
 #include <errno.h>
@@ -20,6 +22,8 @@
 #include <unistd.h>
 
 #define SECRET_MIN 32
+#define ENV_MAX    (64u << 10) /* bytes of a run's environment, names and values together */
+#define IMAGE_MAX  (1u << 20)  /* bytes of a picture that is returned inline */
 /* "auto". A program's memory is at most one part in so many of the machine's. */
 #define AUTO_MEMORY     (1ull << 30)
 #define AUTO_SHARE      4
@@ -29,6 +33,13 @@
 /* What the first server with the tools of runner gave. */
 #define RUNNER_MEMORY    (256ull << 20)
 #define RUNNER_CPU_MILLI 500
+
+/* Builds for tests have all rows of the table. */
+#if defined WITH_SANITIZER || defined TEST_SETTINGS
+#define FIXED_TOO true
+#else
+#define FIXED_TOO false
+#endif
 
 #define PREFIX_CHARS                                                                               \
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-" /* of tools' names */
@@ -152,6 +163,10 @@ static void set_automatic(struct settings *s)
         s->container.memory_bytes = automatic_memory(s);
     if (s->container.cpu_milli == 0)
         s->container.cpu_milli = few ? RUNNER_CPU_MILLI : AUTO_CPU_MILLI;
+    if (s->container.tmp_bytes > s->container.memory_bytes) /* which it counts towards */
+        s->container.tmp_bytes = s->container.memory_bytes;
+    if (s->limits.wait_ms > s->limits.wait_max_ms)
+        s->limits.wait_ms = s->limits.wait_max_ms;
     s->limits.run = (struct run_bounds){.memory = s->container.memory_bytes,
                                         .cpu_milli = s->container.cpu_milli,
                                         .tmp = s->container.tmp_bytes,
@@ -176,12 +191,6 @@ static int check_combinations(const struct settings *s, struct err *e)
          "SANDCGI_AUTH=token needs MCP_API_TOKEN or SANDCGI_TOKENS_FILE"},
         {s->limits.timeout_ms > s->limits.timeout_max_ms,
          "SANDBOX_TIMEOUT is over SANDBOX_TIMEOUT_MAX"},
-        {s->limits.file_max / 3 * 4 + 4096 > s->max_body,
-         "SANDBOX_FILE_MAX in base64 does not fit into SANDCGI_MAX_BODY; raise that (and nginx's "
-         "client_max_body_size)"},
-        {s->limits.wait_ms > s->limits.wait_max_ms, "SANDBOX_WAIT is over SANDBOX_WAIT_MAX"},
-        {s->container.tmp_bytes > s->container.memory_bytes,
-         "SANDBOX_TMP is over SANDBOX_MEMORY, which it counts towards"},
         {*s->engine.host && strncmp(s->engine.host, "unix:///", 8) != 0 &&
              strncmp(s->engine.host, "tcp://", 6) != 0,
          "DOCKER_HOST must be unix:///PATH or tcp://HOST:PORT, with the scheme, e.g. "
@@ -204,6 +213,11 @@ static int check_combinations(const struct settings *s, struct err *e)
     return 0;
 }
 
+static int check_address(const char *name, const char *address, struct err *e)
+{
+    return *address && sock_address_check(address, e) < 0 ? err_wrap(e, "%s=%s", name, address) : 0;
+}
+
 static int check_all(struct settings *s, struct err *e)
 {
     if (check_secret("FILE_SECRET", s->file_secret, e) < 0 || check_old_secret(s, e) < 0 ||
@@ -213,6 +227,10 @@ static int check_all(struct settings *s, struct err *e)
         (*s->edge_secret && check_secret("SANDCGI_EDGE_SECRET", s->edge_secret, e) < 0))
         return -1;
     set_automatic(s);
+    if (check_address("SANDCGI_LISTEN", s->listen, e) < 0 ||
+        check_address("SANDCGI_HUB", s->hub, e) < 0 ||
+        check_address("SANDCGI_METRICS", s->metrics, e) < 0)
+        return -1;
     return check_combinations(s, e) < 0 ? -1 : store_settings_check(&s->store, s->sandbox_root, e);
 }
 
@@ -229,18 +247,12 @@ static int parse_total(struct settings *s, struct err *e)
 static int settings_derive(struct settings *s, struct err *e)
 {
     const char *slash = strrchr(s->broker, '/');
+    const int folder_len = slash ? (int)(slash + 1 - s->broker) : 0;
     uint8_t digest[CRYPTO_SHA256_LEN];
 
-    if (!*s->events) { /* beside the broker's socket */
-        free(s->events);
-        s->events = mem_printf("%.*sevents.sock", slash ? (int)(slash + 1 - s->broker) : 0,
-                               s->broker);
-    }
-    if (!*s->oauth_listen) {
-        free(s->oauth_listen);
-        s->oauth_listen = mem_printf("%.*soauth.sock", slash ? (int)(slash + 1 - s->broker) : 0,
-                                     s->broker);
-    }
+    s->control = control_path(s->broker);
+    s->events = mem_printf("%.*sevents.sock", folder_len, s->broker);
+    s->oauth_listen = mem_printf("%.*soauth.sock", folder_len, s->broker);
     if (!*s->sandbox_host_path) {
         free(s->sandbox_host_path);
         s->sandbox_host_path = mem_strdup(s->sandbox_root);
@@ -249,6 +261,9 @@ static int settings_derive(struct settings *s, struct err *e)
                        ? mem_printf("%s/%s", s->public_base_url, s->node)
                        : mem_strdup(s->public_base_url);
     s->store.node = s->node;
+    s->store.ca = s->ca;
+    s->limits.env_max = ENV_MAX;
+    s->limits.image_max = IMAGE_MAX;
     s->pool.idle_ms = (int64_t)s->warm_idle_ms;
     s->pool.reuse = s->reuse == SETTINGS_REUSE_CONVERSATION;
     /* Starts are fastest at about two at a time per CPU. */
@@ -299,7 +314,8 @@ const char *settings_default_file(void)
 
 int settings_load(struct settings *out, const char *path, struct err *e)
 {
-    const struct conf_source from = {settings_table, settings_others, path};
+    const struct conf_source from = {
+        .table = settings_table, .others = settings_others, .path = path, .fixed_too = FIXED_TOO};
     AUTO_BUF struct buf notes = BUF_INIT(16 * 1024);
 
     *out = (struct settings){0};
@@ -312,10 +328,31 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     return -1;
 }
 
+int settings_load_places(struct settings *out, const char *path, struct err *e)
+{
+    const struct conf_row table[] = {*conf_find(settings_table, "SANDCGI_BROKER"),
+                                     *conf_find(settings_table, "SANDCGI_LOG"),
+                                     {.name = NULL}};
+    const struct conf_source from = {.table = table, .path = path, .lenient = true};
+    AUTO_BUF struct buf notes = BUF_INIT(1024);
+
+    *out = (struct settings){0};
+    if (conf_load(&from, out, &notes, e) == 0) {
+        out->control = control_path(out->broker);
+        return 0;
+    }
+    settings_clear(out);
+    return -1;
+}
+
 void settings_clear(struct settings *s)
 {
     conf_clear(settings_table, s);
     tenants_clear(&s->tenants);
+    free(TAKE_PTR(s->control));
     free(TAKE_PTR(s->links_url));
+    free(TAKE_PTR(s->events));
+    free(TAKE_PTR(s->oauth_listen));
+    free(TAKE_PTR(s->access.check));
     free(TAKE_PTR(s->notes));
 }

@@ -12,22 +12,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Path of this program, for the script; false when the kernel does not tell. */
-static bool find_self(char self[PATH_MAX])
+bool program_find(char out[PATH_MAX])
 {
-    ssize_t len = readlink("/proc/self/exe", self, PATH_MAX - 1);
+    static const char deleted[] = " (deleted)"; /* another file lies there now */
+    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    size_t len = n < 0 ? 0 : (size_t)n;
 
-    if (len <= 0)
-        return false;
-    self[len] = '\0';
-    return true;
+    out[len] = '\0';
+    if (len >= sizeof deleted && strcmp(out + len - (sizeof deleted - 1), deleted) == 0)
+        out[len - (sizeof deleted - 1)] = '\0';
+    return len > 0;
 }
 
 char *script_find(const char *name)
 {
     char self[PATH_MAX] = "";
 
-    (void)find_self(self);
+    (void)program_find(self);
     const char *slash = strrchr(self, '/');
     char *path = mem_printf("%.*s/../%s", slash ? (int)(slash - self) : 0, self, name);
     if (access(path, X_OK) == 0)
@@ -50,7 +51,7 @@ int setup_run(char *const *words)
     char self[PATH_MAX] = "";
     size_t n = count_words(words);
 
-    if (find_self(self))
+    if (program_find(self))
         setenv("SANDCGI_PROGRAM", self, 1);
     char *script = script_find("nginx/setup-nginx.sh");
     char **arguments = mem_array(n + 2, sizeof *arguments);

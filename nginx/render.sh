@@ -2,13 +2,16 @@
 # Fills the templates (*.in): @NAME@ becomes a value, and nothing with an @ may be left over.
 #   render.sh OUTPUT_FOLDER [NAME=VALUE…]
 # Writes nginx.conf (a complete nginx) and the pieces it is made of; an existing nginx includes http.conf and
-# server.conf instead (see README.md here). Files that would not change are left alone. The values are kept in "values".
+# server.conf instead (see by-hand.md here). Files that would not change are left alone. The values are kept in "values".
 #   render.sh --check OUTPUT_FOLDER
 # prints the names of the files there that it would write differently by those values; its status is then 1.
 set -euo pipefail
 
+# shellcheck source=service/write_file.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../service/write_file.sh"
 templates=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) # "make install" puts the place of the installed ones here
 declare -A value=(
+    [CONF_DIR]=''                      # where nginx will read the files; empty: OUTPUT_FOLDER
     [RUN_DIR]=/var/lib/sandcgi/run     # nginx's pid file
     [LOG_DIR]=/var/lib/sandcgi/log
     [ACCESS_LOG]=''                    # empty: access.log in LOG_DIR
@@ -26,7 +29,7 @@ declare -A value=(
     [CERT]=/var/lib/sandcgi/tls/cert.pem
     [CERT_KEY]=/var/lib/sandcgi/tls/key.pem
     [USER]=''                          # "ACCOUNT GROUP" of nginx's workers; empty: the account that starts it
-    [BIND]='127.0.0.1'                 # addresses to listen on, separated by spaces; IPv6 in brackets
+    [BIND]='127.0.0.1'                 # addresses to listen on, separated by spaces or commas; IPv6 in brackets
     [HTTPS_PORT]=8443
     [HTTP_PORT]=8080
     [PAGE_DIR]=''                      # the page's folder, as nginx/page/build.mjs makes it; empty: no page at /
@@ -297,9 +300,7 @@ derive_judge()
 {
     local word path locations=''
     value[JUDGE_BACKEND]=${value[JUDGE]:-${value[BACKEND]}}
-    value[JUDGE_LINES]="# Static tokens alone: JUDGE is empty.
-set \$sandcgi_jwt \"\";
-set \$sandcgi_jwt_end \"\";"
+    value[JUDGE_LINES]='# Static tokens alone: JUDGE is empty.' value[JWT_ROW]=
     value[CHALLENGE_REST]='' value[METADATA_LOCATIONS]='' value[JUDGED_CACHE]=''
     value[JUDGED_LINES]='    fastcgi_cache off;'
     [[ -n ${value[JUDGE]} ]] || return 0
@@ -320,8 +321,9 @@ set \$sandcgi_jwt_end \"\";"
     fastcgi_buffering on;
     open_file_cache max=8192 inactive=1m;
     open_file_cache_valid 1m;"
-    value[JUDGE_LINES]="# A JWT; the end of its signature finds what the judge has said of it.
-if (\$http_authorization ~ \"^(?i:bearer) +(?<sandcgi_jwt>[\w-]++\.[\w-]++\.[\w-]++(?<=(?<sandcgi_jwt_end>[\w-]{22})))\$\") { rewrite ^ /.sandcgi/judge last; }
+    # shellcheck disable=SC2016 # it is nginx's variable
+    value[JWT_ROW]='    "~^(?i:bearer) +(?<sandcgi_jwt_text>[\w-]++\.[\w-]++\.[\w-]++(?<=[\w-]{22}))$" $sandcgi_jwt_text;'
+    value[JUDGE_LINES]="if (\$sandcgi_jwt_end) { rewrite ^ /.sandcgi/judge last; }
 if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
     value[CHALLENGE_REST]=", scope=\"run files\", resource_metadata=\"${value[PUBLIC_URL]%/}/.well-known/oauth-protected-resource\$sandcgi_mcp_place\""
     while read -r word; do
@@ -332,7 +334,7 @@ if (\$sandcgi_asks) { rewrite ^ /.sandcgi/judge last; }"
     done < <(printf '/\n/mcp\n/mcp/api\n' && profiles | sed 's,^,/mcp/,')
     value[METADATA_LOCATIONS]="${locations}location = /.sandcgi/metadata-options {
     internal;
-    access_log off;
+    access_log \"${value[ACCESS_LOG]}\" sandcgi if=\$sandcgi_refused;
     add_header Allow \"GET, HEAD, OPTIONS\" always;
     add_header Access-Control-Allow-Origin * always;
     add_header Access-Control-Allow-Methods GET always;
@@ -352,7 +354,7 @@ derive_edge()
     [[ -n ${value[NODES_FILE]} ]] || return 0
     value[SITE]=edge
     value[EDGE_HTTP_LINE]="include \"${value[CONF_DIR]}/edge_http.conf\";"
-    value[HUB_IS_THERE]=1 value[JUDGE_BACKEND]=${value[BACKEND]} value[JUDGED_CACHE]=''
+    value[HUB_IS_THERE]=1 value[JUDGE_BACKEND]=${value[BACKEND]} value[JUDGED_CACHE]='' value[JWT_ROW]=''
 }
 
 derive_page()
@@ -366,7 +368,7 @@ derive_page()
 derive_values()
 {
     local address https='' http=''
-    for address in ${value[BIND]}; do
+    for address in ${value[BIND]//,/ }; do
         https+="listen $address:${value[HTTPS_PORT]} ssl http2; "
         http+="listen $address:${value[HTTP_PORT]}; "
     done
@@ -374,6 +376,7 @@ derive_values()
     value[LISTEN_HTTPS]=${https% }
     value[LISTEN_HTTP]=${http% }
     value[PREFIX_PATTERN]=${value[PREFIX]//./\\.}
+    value[TOKENS_GLOB]=${value[TOKENS_FILE]%?}[${value[TOKENS_FILE]: -1}]
     value[USER_LINE]=${value[USER]:+user ${value[USER]};}
     derive_page
     derive_hub
@@ -404,8 +407,7 @@ render_file()
     if [[ -f $target ]] && cmp -s "$target" - <<<"$text"; then
         return
     fi
-    (umask 022 && printf '%s\n' "$text" >"$target.new")
-    mv -f "$target.new" "$target"
+    write_file 0644 "$target" <<<"$text"
 }
 
 # An edge and a node have only some templates in common.
@@ -456,13 +458,15 @@ main()
         exit
     fi
     [[ $# -ge 1 && $1 != -* ]] || die "usage: render.sh OUTPUT_FOLDER [NAME=VALUE…]"
+    local folder
     mkdir -p "$1"
-    value[CONF_DIR]=$(cd "$1" && pwd)
+    folder=$(cd "$1" && pwd)
+    value[CONF_DIR]=$folder
     take_values "${@:2}"
     check_values
     derive_values
-    render_all "${value[CONF_DIR]}"
-    printf '%s\n' "${@:2}" | sed '/^$/d' >"${value[CONF_DIR]}/values"
+    render_all "$folder"
+    printf '%s\n' "${@:2}" | sed '/^$/d; /^CONF_DIR=/d' | write_file 0644 "$folder/values"
 }
 
 main "$@"

@@ -15,8 +15,8 @@ readonly prove_s=300
 
 force=no
 only_fingerprint=no
-entry=${SANDCGI_ENTRY:-}
-warm=$here/warm/warm.so
+readonly entry=$here/common/entry
+readonly warm=$here/warm/warm.so
 readonly nss=$here/nss/libnss_sandbox.so.2
 runners=()
 until=
@@ -34,7 +34,7 @@ started=0
 
 usage() {
     cat <<USAGE
-usage: runners/build.sh [--force | --fingerprint] [--entry FILE] [--settings FILE] [--tag IMAGE] [RUNNER | LAYER]…
+usage: runners/build.sh [--force | --fingerprint] [--settings FILE] [--tag IMAGE] [RUNNER | LAYER]…
        runners/build.sh --try-extras [EXTRA]…
 
 Builds sandcgi-runner-RUNNER:latest for each folder with a Dockerfile (default: all).
@@ -48,7 +48,6 @@ unless an image with more languages is there; with the name of a layer it is bui
                 (runners/README.md)
   --tag IMAGE   the name of an image with extras, instead of its runner's
   --try-extras  build and prove each extra alone, tell its size, and keep nothing
-  --entry FILE  the static entry program (default: runners/common/entry, compiled when missing or old)
 
 Ends with 3 when the base image cannot be pulled and mmdebstrap, which makes it, is not installed.
 
@@ -67,7 +66,7 @@ fail_logged() {
     local kept=${LOGS_DIRECTORY:+$LOGS_DIRECTORY/runners.log}
     [[ $kept ]] || kept=$(mktemp "${TMPDIR:-/tmp}/sandcgi-runners.XXXXXX")
     cp "$log" "$kept"
-    fail "$1; the whole log is in $kept"
+    fail "$1; the log ends with \"$(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-300)\"; the whole log is in $kept"
 }
 
 step() {
@@ -85,11 +84,6 @@ parse_arguments() {
         case $1 in
         --force) force=yes ;;
         --fingerprint) only_fingerprint=yes ;;
-        --entry)
-            [[ ${2:-} ]] || fail "--entry needs a file"
-            entry=$2
-            shift
-            ;;
         --settings)
             [[ ${2:-} ]] || fail "--settings needs a file"
             # shellcheck disable=SC2034 # of extras.sh
@@ -226,8 +220,8 @@ ensure_base() {
 # What an image is made of, as one number.
 fingerprint() {
     {
-        (cd "$folders/$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
-        cat "$entry" "$warm" "$nss" | sha256sum
+        (cd "$folders/$1" && find . -name __pycache__ -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum)
+        sources_fingerprint
     } | sha256sum | cut -d ' ' -f 1
 }
 
@@ -457,29 +451,26 @@ build_plain() {
 }
 
 main() {
-    local name part steps=1
+    local name part
     for part in compile extras; do
         # shellcheck source=/dev/null
         source "$here/$part.sh"
     done
     parse_arguments "$@"
     read_extras
-    [[ $only_fingerprint == no ]] || steps=2
     work=$(mktemp -d)
     log=$work/log
     : >"$log"
     trap 'rm -rf "$work"' EXIT
-    {
-        ensure_entry
-        ensure_shared "$warm"
-        ensure_shared "$nss"
-    } >&"$steps"
     if [[ $only_fingerprint == yes ]]; then
         for name in "${runners[@]}"; do
             printf '%s %s\n' "$name" "$(label_with_extras "$name" "$(fingerprint "$name")")"
         done
         return
     fi
+    ensure_entry
+    ensure_shared "$warm"
+    ensure_shared "$nss"
     find_engine
     collect_build_args
     if [[ $try == yes ]]; then

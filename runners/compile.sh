@@ -1,13 +1,18 @@
 # shellcheck shell=bash disable=SC2154 # build.sh sources this
 # What of the images needs a compiler.
 
+# What the programs in the images are made of, as one number; installed, the file "sources" says what it was. Not the programs
+# themselves: another compiler makes other ones of the same sources.
+sources_fingerprint() {
+    if [[ -f $here/common/main.c ]]; then
+        (export LC_ALL=C && cd "$here" && cat common/*.[ch] warm/*.[ch] nss/*.[ch] | sha256sum | cut -d ' ' -f 1)
+    else
+        cat "$here/sources"
+    fi
+}
+
 ensure_entry() {
     local source stale=no
-    if [[ $entry ]]; then
-        [[ -x $entry ]] || fail "there is no entry program $entry: build it with make, or leave out --entry"
-        return
-    fi
-    entry=$here/common/entry
     for source in "$here"/common/*.[ch]; do
         [[ $source -nt $entry ]] && stale=yes
     done

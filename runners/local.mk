@@ -1,6 +1,7 @@
 # The entry program goes into the images, so it is static and knows nothing of sanitizers or of the rest of the tree.
 nobase_pkglibexec_PROGRAMS += runners/common/entry
 runners_common_entry_SOURCES = \
+	runners/common/calls.c \
 	runners/common/child.c \
 	runners/common/code.c \
 	runners/common/command.c \
@@ -35,6 +36,12 @@ runners/nss/libnss_sandbox.so.2: runners/nss/nss.c
 $(shared_objects):
 	$(AM_V_CCLD)$(MKDIR_P) $(@D) && \
 	$(CC) -std=gnu17 -O2 $(WARN_CFLAGS) -fPIC -shared -s -o $@ $(srcdir)/$(@D)/*.c
+
+# What they were made of, for the stamp of the images (compile.sh).
+nobase_parts_DATA += runners/sources
+CLEANFILES += runners/sources
+runners/sources: $(runners_common_entry_SOURCES) runners/warm/template.c runners/warm/bun.c runners/warm/warm.h runners/nss/nss.c
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && bash -c 'here=$(abs_srcdir)/runners && . "$$here/compile.sh" && sources_fingerprint' >$@
 
 # Installed: the folders of the runners to share; the builder to libexec, beside what of the images needs a compiler.
 nobase_dist_pkgdata_DATA += \
@@ -112,7 +119,7 @@ nobase_dist_pkglibexec_SCRIPTS += runners/build.sh
 nobase_dist_parts_DATA += runners/compile.sh runners/extras.sh
 INSTALLED_PLACES += runners/build.sh:folders:$(pkgdatadir)/runners
 
-EXTRA_DIST += runners/README.md runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
+EXTRA_DIST += runners/warm/bun.c runners/warm/template.c runners/warm/warm.h runners/nss/nss.c
 
-dist_check_SCRIPTS += tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_script.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
+dist_check_SCRIPTS += tests/runners/test_calls.py tests/runners/test_entry.py tests/runners/test_warm.py tests/runners/test_next.py tests/runners/test_languages.py tests/runners/test_script.py tests/runners/test_psandbox.py tests/runners/test_sessions.py
 EXTRA_DIST += tests/runners/report.py tests/runners/sbx.py tests/runners/containers.py tests/runners/psandboxes.py tests/runners/hook.py tests/runners/test_images.py

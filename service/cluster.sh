@@ -1,6 +1,9 @@
 #!/bin/sh
 # What the containers of a cluster's node and edge have in common; container.sh and edge.sh read it.
 
+# shellcheck source=service/write_file.sh disable=SC2154 # the scripts that read this one set it
+. "$scripts/service/write_file.sh"
+
 die()
 {
     printf 'sandcgi: %s\n' "$1" >&2
@@ -36,8 +39,7 @@ split_url()
 put_tokens()
 {
     if [ -e "${SECRETS_DIR:-/run/secrets}/tokens.map" ]; then
-        cp "${SECRETS_DIR:-/run/secrets}/tokens.map" "$1.new"
-        mv "$1.new" "$1"
+        write_file 0600 "$1" <"${SECRETS_DIR:-/run/secrets}/tokens.map"
     fi
     [ -z "$2" ] || printf '%s' "$2" | sandcgi token add --file "$1" --no-reload --token-stdin
     [ -e "$1" ] || : >"$1"
@@ -62,12 +64,10 @@ http {
     proxy_temp_path /tmp/proxy;
     scgi_temp_path /tmp/scgi;
     uwsgi_temp_path /tmp/uwsgi;
-    access_log off;
     server_tokens off;
     sendfile on;
 END
         printf '    %s\n' "$@"
         echo '}'
-    } >"$file.new"
-    mv "$file.new" "$file"
+    } | write_file 0600 "$file"
 }

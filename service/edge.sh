@@ -31,12 +31,12 @@ mkdir -p "$site"
     CACHE_DIR=/tmp JUDGE="${SANDCGI_OAUTH:+the nodes}" HOSTS="${host%:[0-9]*}" ORIGINS="$origin" PREFIX="$path"
 umask 077
 # shellcheck disable=SC2016 # it is nginx's variable
-printf 'set $sandcgi_edge_secret "%s";\n' "$SANDCGI_EDGE_SECRET" >"$site/edge-secret.conf"
+printf 'set $sandcgi_edge_secret "%s";\n' "$SANDCGI_EDGE_SECRET" | write_file 0600 "$site/edge-secret.conf"
 put_tokens "$site/tokens.map" "${MCP_API_TOKEN:-}"
 tls=''
 [ ! -e "$secrets/cert.pem" ] ||
     tls="listen 8443 ssl; ssl_certificate $secrets/cert.pem; ssl_certificate_key $secrets/key.pem; ssl_session_cache shared:sandcgi_tls:4m;"
-http_block "$site/container.conf" "include $site/http.conf;" "include $site/edge_http.conf;" \
+http_block "$site/container.conf" "include $site/http.conf;" "include $site/edge_http.conf;" "access_log /dev/stdout sandcgi;" \
     "server { listen 8080; $tls include $site/edge.conf; location / { return 404; } }"
 unset SANDCGI_EDGE_SECRET MCP_API_TOKEN
 until follow; do # nginx does not start without a node

@@ -31,9 +31,15 @@ service/sandcgi-network.service: service/sandcgi-network.service.in
 service/sandcgi-runners.service: service/sandcgi-runners.service.in
 
 examplesdir = $(docdir)/examples
-dist_examples_DATA = .env.example service/sandcgi.logrotate
+dist_examples_DATA = .env.example service/sandcgi.logrotate nginx/fail2ban.conf
 
-EXTRA_DIST += $(systemd_templates) service/README.md service/container.sh service/edge.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
+# A release, from a commit without changes: tarball, packages, archives of images, parts list, checksums. RELEASE_PARTS="tarball packages": only these.
+release:
+	$(srcdir)/service/release/release.sh $(abs_builddir) $(RELEASE_PARTS)
+.PHONY: release
+
+EXTRA_DIST += service/release/version.sh service/release/version service/release/release.sh service/release/sbom.sh service/release/cut.sh
+EXTRA_DIST += $(systemd_templates) service/container.sh service/edge.sh Dockerfile .dockerignore docker-compose.yml docker-compose.override.yml \
 	docker-compose.cloudflare.yml \
 	debian/changelog debian/control debian/copyright debian/postinst debian/postrm debian/rules debian/sandcgi.lintian-overrides \
 	debian/source/format

@@ -1,8 +1,12 @@
 #!/bin/sh
-# Makes the settings of a service, with random secrets: settings.sh FILE GROUP FRONT_SECRET [PUBLIC_BASE_URL]
-# FILE is readable for GROUP, FRONT_SECRET (SANDCGI_SECRET_FILE) for root alone. What exists stays as it is.
+# Makes a settings file with random secrets, for the package, "make install", Compose and start.sh:
+# settings.sh FILE FRONT_SECRET [TEMPLATE [NAME=VALUE…]]
+# FILE is TEMPLATE with these values, FRONT_SECRET (SANDCGI_SECRET_FILE; empty: none) a secret. Both are for their owner alone.
+# What exists stays as it is.
 set -eu
 
+# shellcheck source=service/write_file.sh
+. "$(dirname "$0")/write_file.sh"
 templates=$(cd "$(dirname "$0")" && pwd) # "make install" puts the place of the installed ones here
 
 die()
@@ -18,26 +22,26 @@ random_hex()
     printf '%s' "$digits"
 }
 
-# write_new FILE MODE: standard input, in one step.
-write_new()
-{
-    new=$(mktemp "$1.XXXXXX") || die "cannot write beside $1"
-    cat >"$new"
-    chmod "$2" "$new"
-    mv -f "$new" "$1"
-}
-
-[ $# -ge 3 ] || die "usage: settings.sh FILE GROUP FRONT_SECRET [PUBLIC_BASE_URL]"
-file=$1 group=$2 front_secret=$3 url=${4:-}
+[ $# -ge 2 ] || die "usage: settings.sh FILE FRONT_SECRET [TEMPLATE [NAME=VALUE…]]"
+file=$1 front_secret=$2 template=${3:-$templates/sandcgi.conf}
+shift $(($# < 3 ? $# : 3))
 umask 077
 if [ ! -e "$file" ]; then
     file_secret=$(random_hex)
     token=$(random_hex)
-    sed -e "s|^FILE_SECRET=.*|FILE_SECRET=$file_secret|" -e "s|^MCP_API_TOKEN=.*|MCP_API_TOKEN=$token|" \
-        -e "s|^SANDCGI_SECRET_FILE=.*|SANDCGI_SECRET_FILE=$front_secret|" \
-        ${url:+-e "s|^PUBLIC_BASE_URL=.*|PUBLIC_BASE_URL=$url|"} "$templates/sandcgi.conf" | write_new "$file" 0640
-    chgrp "$group" "$file"
+    set -- "FILE_SECRET=$file_secret" "MCP_API_TOKEN=$token" ${front_secret:+"SANDCGI_SECRET_FILE=$front_secret"} "$@"
+    lines=$(cat "$template" && printf .) # its empty lines at the end, too
+    for pair; do
+        lines=$(pair=$pair awk '
+            BEGIN { name = substr(ENVIRON["pair"], 1, index(ENVIRON["pair"], "=")) }
+            index($0, name) == 1 { print ENVIRON["pair"]; next }
+            { print }' <<END
+$lines
+END
+        )
+    done
+    printf '%s' "${lines%.}" | write_file 0600 "$file"
 fi
-if [ ! -e "$front_secret" ]; then
-    random_hex | write_new "$front_secret" 0600
+if [ -n "$front_secret" ] && [ ! -e "$front_secret" ]; then
+    random_hex | write_file 0600 "$front_secret"
 fi

@@ -45,6 +45,7 @@ dist_check_SCRIPTS += \
 	tests/lint/hostile.sh \
 	tests/lint/layers.sh \
 	tests/lint/manuals.sh \
+	tests/lint/remedies.sh \
 	tests/lint/settings.sh \
 	tests/lint/shell.sh \
 	tests/lint/sizes.sh \
@@ -52,9 +53,10 @@ dist_check_SCRIPTS += \
 	tests/lint/types.sh \
 	tests/lint/version.sh \
 	tests/lib/test_stages.py \
+	tests/release/test_release.py \
 	tests/mutate/test_faults.py
 
-EXTRA_DIST += tests/run.sh tests/bench tests/debian.sh tests/lib tests/browser tests/machine tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/hostile.md .ci/run
+EXTRA_DIST += tests/run.sh tests/bench tests/debian.sh tests/lib tests/browser tests/machine tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/settings tests/hostile.md .ci/run
 EXTRA_DIST += tests/mutate.sh tests/mutate/candidates.py tests/mutate/faults.py tests/mutate/reach.py tests/mutate/reached.c \
 	tests/mutate/run.py tests/mutate/scratch.py
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/escapes.h tests/unit/unit.h
@@ -84,4 +86,5 @@ CLEANFILES += tests/e2e/sandcgi-other-version
 
 # Folders go into the tarball whole; what a build or python left in them stays out.
 dist-hook: dist-page
+	rm -f $(distdir)/service/release/version && $(srcdir)/service/release/version.sh >$(distdir)/service/release/version
 	find $(distdir)/tests \( -name __pycache__ -o -name .deps -o -name "*.o" \) -prune -exec rm -rf {} +

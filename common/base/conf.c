@@ -105,9 +105,6 @@ void conf_format(const struct conf_row *row, const void *settings, struct buf *o
     case CONF_BOOL:
         buf_add_str(out, *(const bool *)field ? "true" : "false");
         break;
-    case CONF_MODE:
-        buf_addf(out, "%04o", *(const unsigned *)field);
-        break;
     case CONF_CHOICE:
         print_choice(row->choices, *(const int *)field, out);
         break;
@@ -147,16 +144,13 @@ void conf_describe(const struct conf_row *row, struct buf *out)
         describe_amount(row, "a size", "512k, 256m or 1g", out);
         break;
     case CONF_DURATION:
-        describe_amount(row, "a time", "1500ms, 30s, 5m or 2h", out);
+        describe_amount(row, "a time", "1500ms, 30s, 5m, 2h or 30d", out);
         break;
     case CONF_MILLI:
         describe_amount(row, "a number", "2 or 0.5 (at most three places)", out);
         break;
     case CONF_BOOL:
         buf_add_str(out, "true or false");
-        break;
-    case CONF_MODE:
-        buf_add_str(out, "octal permissions, such as 0660");
         break;
     case CONF_CHOICE:
         print_choices(row->choices, out);
@@ -174,26 +168,62 @@ static void add_cell(struct buf *out, const char *text)
     }
 }
 
-void conf_print_markdown(const struct conf_row *table, struct buf *out)
+/* The group that begins with this row; NULL: none does. */
+static const struct conf_group *group_at(const struct conf_group *groups,
+                                         const struct conf_row *row)
 {
-    buf_add_str(out, "| Setting | Default | Meaning |\n|---|---|---|\n");
-    for (; table->name; table++) {
-        buf_addf(out, "| `%s` | ", table->name);
-        if (*initial_of(table)) {
-            buf_add_char(out, '`');
-            add_cell(out, initial_of(table));
-            buf_add_str(out, "` | ");
-        } else {
-            buf_add_str(out, table->flags & CONF_REQUIRED ? "(must be set) | " : "(empty) | ");
-        }
-        add_cell(out, table->help ? table->help : "");
-        buf_add_str(out, " |\n");
-    }
+    for (; groups && groups->first; groups++)
+        if (strcmp(groups->first, row->name) == 0)
+            return groups;
+    return NULL;
 }
 
-void conf_print_help(const struct conf_row *table, struct buf *out)
+static void print_markdown_row(const struct conf_row *row, struct buf *out)
+{
+    buf_addf(out, "| `%s` | ", row->name);
+    if (*initial_of(row)) {
+        buf_add_char(out, '`');
+        add_cell(out, initial_of(row));
+        buf_add_str(out, "` | ");
+    } else {
+        buf_add_str(out, row->flags & CONF_REQUIRED ? "(must be set) | " : "(empty) | ");
+    }
+    add_cell(out, row->help ? row->help : "");
+    buf_add_str(out, " |\n");
+}
+
+void conf_print_markdown(const struct conf_row *table, const struct conf_group *groups,
+                         struct buf *out)
+{
+    static const char head[] = "| Setting | Default | Meaning |\n|---|---|---|\n";
+
+    if (!groups)
+        buf_add_str(out, head);
+    for (const struct conf_row *row = table; row->name; row++) {
+        const struct conf_group *group = group_at(groups, row);
+        if (group)
+            buf_addf(out, "%s### %s\n\n%s%s%s", group == groups ? "" : "\n", group->title,
+                     group->about, *group->about ? "\n\n" : "", head);
+        if (!(row->flags & CONF_FIXED))
+            print_markdown_row(row, out);
+    }
+    if (!groups)
+        return;
+    buf_add_str(out, "\n### Fixed values\n\nThey cannot be set. Messages name them so.\n\n"
+                     "| Name | Value | Meaning |\n|---|---|---|\n");
+    for (const struct conf_row *row = table; row->name; row++)
+        if (row->flags & CONF_FIXED)
+            print_markdown_row(row, out);
+}
+
+void conf_print_help(const struct conf_row *table, const struct conf_group *groups, struct buf *out)
 {
     for (; table->name; table++) {
+        const struct conf_group *group = group_at(groups, table);
+        if (group)
+            buf_addf(out, "\n%s\n", group->title);
+        if (table->flags & CONF_FIXED)
+            continue;
         buf_addf(out, "  %s", table->name);
         if (*initial_of(table))
             buf_addf(out, "=%s", initial_of(table));
@@ -226,11 +256,19 @@ static void add_roff(struct buf *out, const char *text)
     }
 }
 
-void conf_print_man(const struct conf_row *table, struct buf *out)
+void conf_print_man(const struct conf_row *table, const struct conf_group *groups, struct buf *out)
 {
     for (; table->name; table++) {
         AUTO_BUF struct buf values = BUF_INIT(STRING_DEFAULT_MAX);
+        const struct conf_group *group = group_at(groups, table);
 
+        if (group) {
+            buf_addf(out, ".SS %s\n", group->title);
+            add_roff(out, group->about);
+            buf_add_str(out, *group->about ? "\n" : "");
+        }
+        if (table->flags & CONF_FIXED)
+            continue;
         buf_addf(out, ".TP\n.B %s\n", table->name);
         add_roff(out, table->help ? table->help : "");
         conf_describe(table, &values);
@@ -266,6 +304,22 @@ static int value_refuse(const struct conf_row *row, const char *text, const char
                    (int)shown, text, shown < len ? "..." : "", buf_str(&allowed));
 }
 
+/* "a, b  c" becomes "a,b,c", in place. */
+static void join_words(char *list)
+{
+    char *to = list;
+
+    for (const char *at = list + strspn(list, " ,"); *at; at += strspn(at, " ,")) {
+        const size_t len = strcspn(at, " ,");
+        if (to != list)
+            *to++ = ',';
+        memmove(to, at, len);
+        to += len;
+        at += len;
+    }
+    *to = '\0';
+}
+
 static int set_string(const struct conf_row *row, char **field, const char *text)
 {
     size_t len = strlen(text);
@@ -277,6 +331,8 @@ static int set_string(const struct conf_row *row, char **field, const char *text
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             return -1;
     char *copy = mem_strndup(text, len);
+    if (row->flags & CONF_LIST)
+        join_words(copy);
     free(*field);
     *field = copy;
     return 0;
@@ -326,8 +382,6 @@ static int set_by_type(const struct conf_row *row, void *field, const char *text
         return set_amount(row, field, text);
     case CONF_BOOL:
         return parse_bool(text, field);
-    case CONF_MODE:
-        return parse_mode(text, field);
     case CONF_CHOICE:
         return set_choice(row, field, text);
     }

@@ -6,6 +6,7 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,6 @@ enum conf_type {
     CONF_DURATION, /* uint64_t ms, parse_duration_ms */
     CONF_MILLI,    /* uint64_t, parse_milli        */
     CONF_BOOL,     /* bool              */
-    CONF_MODE,     /* unsigned, parse_mode         */
     CONF_CHOICE,   /* int: index into choices      */
 };
 
@@ -24,6 +24,8 @@ enum conf_flags {
     CONF_REQUIRED = 1 << 0, /* must not be empty */
     CONF_SECRET = 1 << 1,   /* never printed */
     CONF_AUTO = 1 << 2,     /* of amounts: "auto" is 0, whatever min says */
+    CONF_LIST = 1 << 3,     /* of strings: words; blanks and commas between them become one comma */
+    CONF_FIXED = 1 << 4,    /* not a setting any more: it keeps its default, and a line is noted */
 };
 
 struct conf_row {
@@ -35,7 +37,7 @@ struct conf_row {
                             of strings that are not empty, their bytes (max 0: 4096) */
     const char *choices; /* CONF_CHOICE: words separated by '|' */
     unsigned flags;      /* enum conf_flags */
-    const char *help;    /* one line, for --help, the table in fcgi/README.md and the manual page */
+    const char *help; /* one line, for --help, the table in fcgi/settings.md and the manual page */
 };
 
 /* The table ends with a row whose name is NULL. */
@@ -53,21 +55,27 @@ struct conf_source {
     const struct conf_row *table;
     const struct conf_other *others; /* ends as the table does; NULL: none */
     const char *path;                /* of a file; NULL: none */
+    bool lenient;                    /* lines that are wrong, or of other names, are passed over */
+    bool fixed_too;                  /* rows that are fixed can be set: for tests */
 };
 
 /*
- * Fills *settings (zeroed by the caller) from the defaults, then from the file, then from envp-like
- * lookups through getenv; then, where ours is not set, from the names of others in both, of which
- * notes has a line each. Lines are KEY=VALUE; blank lines and lines
- * starting with '#' are ignored; one pair of single or double quotes around the value is
- * removed; "export " in front is allowed. A key that the table does not know is an error when it
- * begins with a prefix of the table's names (up to the first '_'), since it is probably a typing
- * error: the nearest name is told; other keys are ignored. Errors name file, line, key and the
- * allowed values, never the value of a secret. Strings are allocated, never NULL, valid UTF-8
- * without control characters; conf_clear frees them, also after a failure.
+ * Fills *settings (zeroed by the caller) from the defaults, then from the file, then from the
+ * environment; then, where ours is not set, from the names of others in both. Lines have the
+ * grammar of conf_line.h. A name in the file that the table does not know is an error when it
+ * begins with a prefix of the table's names (up to the first '_') or is nearly one of them: the
+ * nearest is told; other names are ignored. Notes (NULL: none; then there are no others) has a line
+ * for each name of others, for each that is fixed, and for each in the environment that is nearly
+ * ours. Errors name file, line, key and the allowed values, never the value of a secret. Strings
+ * are allocated, never NULL, valid UTF-8 without control characters; conf_clear frees them, also
+ * after a failure.
  */
 int conf_load(const struct conf_source *from, void *settings, struct buf *notes, struct err *e);
 void conf_clear(const struct conf_row *table, void *settings);
+
+/* What the file says of that name, whatever it is; the last line counts. *out: to be freed; NULL:
+ * it is not there. */
+int conf_file_value(const char *path, const char *name, char **out, struct err *e);
 
 /*
  * Sets one row from text. Messages begin with where ("file .env, line 3", "environment").
@@ -85,9 +93,19 @@ void conf_format(const struct conf_row *row, const void *settings, struct buf *o
 /* The allowed values, to follow "must be": "a whole number from 1 to 9". */
 void conf_describe(const struct conf_row *row, struct buf *out);
 
-/* A Markdown table of all rows (name, default, meaning): the one in fcgi/README.md. */
-void conf_print_markdown(const struct conf_row *table, struct buf *out);
+/* A part of the table, up to the first row of the next part. */
+struct conf_group {
+    const char *first; /* the name of its first row; NULL: the end */
+    const char *title;
+    const char *about; /* a sentence, or "" */
+};
+
+/* Markdown: for each group a heading and a table (name, default, meaning), then one of what is
+ * fixed. The others leave that out. */
+void conf_print_markdown(const struct conf_row *table, const struct conf_group *groups,
+                         struct buf *out);
 /* The same for a terminal. */
-void conf_print_help(const struct conf_row *table, struct buf *out);
+void conf_print_help(const struct conf_row *table, const struct conf_group *groups,
+                     struct buf *out);
 /* The same as the tagged paragraphs of a manual page (roff, macros of man). */
-void conf_print_man(const struct conf_row *table, struct buf *out);
+void conf_print_man(const struct conf_row *table, const struct conf_group *groups, struct buf *out);

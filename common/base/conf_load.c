@@ -3,16 +3,20 @@
 
 #include "common/base/conf.h"
 
+#include "common/base/conf_line.h"
+#include "common/base/conf_names.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define FILE_MAX_BYTES (1024 * 1024)
-#define NAME_MAX_LEN   64
-#define FAR            4 /* letters in which a name differs from one that is not meant */
+#define SLIPS_MAX                                                                                  \
+    3 /* letters in which a name that begins as ours may differ from the one meant                 \
+       */
 
 struct loader {
     const struct conf_row *table;
@@ -20,18 +24,10 @@ struct loader {
     void *settings;
     bool *set; /* which rows are */
     struct buf *notes;
+    bool fixed_too;
     bool of_others; /* it takes others' names now, not ours */
+    bool lenient;
 };
-
-/* True when the table has a name with the same part up to the first '_'. */
-static bool prefix_is_ours(const struct conf_row *table, const char *name)
-{
-    size_t len = strcspn(name, "_");
-    for (; name[len] && table->name; table++)
-        if (strncmp(table->name, name, len + 1) == 0)
-            return true;
-    return false;
-}
 
 static bool is_key(const char *s)
 {
@@ -39,65 +35,19 @@ static bool is_key(const char *s)
     return *s && !(*s >= '0' && *s <= '9') && s[strspn(s, letters)] == '\0';
 }
 
-/* Cuts blanks off both ends, in place. */
-static char *trim(char *s)
-{
-    s += strspn(s, " \t\r");
-    size_t len = strlen(s);
-    while (len > 0 && strchr(" \t\r", s[len - 1]))
-        s[--len] = '\0';
-    return s;
-}
-
-/* Removes one pair of quotes in place; NULL when the closing one is missing. */
-static char *unquote(char *s)
-{
-    if (*s != '"' && *s != '\'')
-        return s;
-    size_t len = strlen(s);
-    if (len < 2 || s[len - 1] != s[0])
-        return NULL;
-    s[len - 1] = '\0';
-    return s + 1;
-}
-
 /* ---- names ---- */
 
-/* How many letters must be put in, taken away or changed to make the one of the other. */
-static size_t distance(const char *a, const char *b)
+/* A name that is none: refused if it begins as ours do, or is nearly one of them. */
+static int judge_name(const struct loader *l, const char *key, const char *where, struct err *e)
 {
-    size_t row[NAME_MAX_LEN + 1], n = strlen(b);
+    const bool ours = conf_names_prefix_is_ours(l->table, key);
+    const char *nearest = conf_names_nearest(l->table, key,
+                                             ours ? SLIPS_MAX : conf_names_slips(key));
 
-    if (n > NAME_MAX_LEN)
-        return SIZE_MAX;
-    for (size_t i = 0; i <= n; i++)
-        row[i] = i;
-    for (; *a; a++) {
-        size_t before = row[0]++;
-        for (size_t i = 1; i <= n; i++) {
-            size_t least = before + (*a != b[i - 1]);
-            before = row[i];
-            least = least < row[i] + 1 ? least : row[i] + 1;
-            row[i] = least < row[i - 1] + 1 ? least : row[i - 1] + 1;
-        }
-    }
-    return row[n];
-}
-
-static int refuse_name(const struct loader *l, const char *key, const char *where, struct err *e)
-{
-    const char *nearest = NULL;
-    size_t least = FAR;
-
-    for (const struct conf_row *row = l->table; row->name; row++) {
-        size_t far = distance(key, row->name);
-        nearest = far < least ? row->name : nearest;
-        least = far < least ? far : least;
-    }
-    return nearest ? err_set(e, ERR_INVALID, "%s: there is no setting %s; there is %s", where, key,
-                             nearest)
-                   : err_set(e, ERR_INVALID, "%s: there is no setting %s (a typing error?)", where,
-                             key);
+    if (!ours && !nearest)
+        return 0;
+    return err_set(e, ERR_INVALID, "%s: there is no setting %s%s%s", where, key,
+                   nearest ? "; there is " : " (a typing error?)", nearest ? nearest : "");
 }
 
 static const struct conf_other *find_other(const struct loader *l, const char *name)
@@ -143,6 +93,11 @@ static int set_other(const struct loader *l, const struct conf_other *other, con
 static int set_ours(const struct loader *l, const struct conf_row *row, const char *text,
                     const char *where, struct err *e)
 {
+    if (row->flags & CONF_FIXED && !l->fixed_too) {
+        buf_addf(l->notes, "%s: %s is no longer a setting: it is %s\n", where, row->name,
+                 *row->initial ? row->initial : "empty");
+        return 0;
+    }
     l->set[row - l->table] = true;
     return conf_set(row, l->settings, text, where, e);
 }
@@ -151,59 +106,81 @@ static int set_ours(const struct loader *l, const struct conf_row *row, const ch
 
 static int set_from_line(const struct loader *l, char *line, const char *where, struct err *e)
 {
-    char *key = trim(line);
-    if (!*key || *key == '#')
+    struct conf_line pair;
+    const enum conf_line_kind kind = conf_line_parse(line, "#", &pair);
+
+    if (kind == CONF_LINE_EMPTY)
         return 0;
-    if (strncmp(key, "export", 6) == 0 && (key[6] == ' ' || key[6] == '\t'))
-        key = trim(key + 6);
-    char *equals = strchr(key, '=');
-    if (equals)
-        *equals = '\0';
-    key = trim(key);
     /* The line is not quoted: it may be a secret that lost its key. */
-    if (!equals || !is_key(key))
+    if (kind == CONF_LINE_NO_PAIR || !is_key(pair.name))
         return err_set(e, ERR_INVALID, "%s: expected KEY=VALUE", where);
-    const struct conf_row *row = conf_find(l->table, key);
-    const struct conf_other *other = find_other(l, key);
-    if (!row && !other && prefix_is_ours(l->table, key))
-        return refuse_name(l, key, where, e);
+    const struct conf_row *row = conf_find(l->table, pair.name);
+    const struct conf_other *other = find_other(l, pair.name);
+    if (!row && !other)
+        return judge_name(l, pair.name, where, e);
     if (l->of_others ? !other : !row)
         return 0;
-    char *value = unquote(trim(equals + 1));
-    if (!value)
-        return err_set(e, ERR_INVALID, "%s: %s: the quote is not closed", where, key);
-    return l->of_others ? set_other(l, other, value, where, e) : set_ours(l, row, value, where, e);
+    if (kind == CONF_LINE_NO_QUOTE)
+        return err_set(e, ERR_INVALID, "%s: %s: the quote is not closed", where, pair.name);
+    return l->of_others ? set_other(l, other, pair.value, where, e)
+                        : set_ours(l, row, pair.value, where, e);
 }
 
 /* text is cut into lines in place. */
 static int load_text(const struct loader *l, const char *path, char *text, struct err *e)
 {
-    char *next = text;
+    char *next = conf_line_skip_bom(text);
     for (unsigned number = 1; next && *next; number++) {
         AUTO_FREE char *where = mem_printf("file %s, line %u", path, number);
         char *line = strsep(&next, "\n");
-        if (set_from_line(l, line, where, e) < 0)
+        struct err wrong = ERR_INIT;
+        if (set_from_line(l, line, where, &wrong) < 0 && !l->lenient) {
+            *e = wrong;
             return -1;
+        }
     }
+    return 0;
+}
+
+/* All room at once: a buffer that grows would leave copies of the secrets in freed memory. */
+static int read_text(const char *path, struct buf *text, struct err *e)
+{
+    if (!buf_reserve(text, FILE_MAX_BYTES))
+        return err_set(e, ERR_LIMIT, "file %s: no memory for it", path);
+    if (fdio_read_file(path, text, e) < 0)
+        return -1;
+    if (text->len > 0 && memchr(text->data, 0, text->len))
+        return err_set(e, ERR_INVALID, "file %s: is not text (it holds a NUL)", path);
     return 0;
 }
 
 static int load_file(const struct loader *l, const char *path, struct err *e)
 {
-    /* All room at once: a buffer that grows would leave copies of the secrets in freed memory. */
     AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
-    int result = -1;
+    int result = read_text(path, &text, e);
 
-    if (!buf_reserve(&text, FILE_MAX_BYTES))
-        return err_set(e, ERR_LIMIT, "file %s: no memory for it", path);
-    if (fdio_read_file(path, &text, e) == 0) {
-        if (text.len > 0 && memchr(text.data, 0, text.len))
-            err_set(e, ERR_INVALID, "file %s: is not text (it holds a NUL)", path);
-        else
-            result = load_text(l, path, text.data, e);
-    }
-    explicit_bzero(text.data, FILE_MAX_BYTES);
+    if (result == 0)
+        result = load_text(l, path, text.data, e);
+    if (text.data)
+        explicit_bzero(text.data, FILE_MAX_BYTES);
     return result;
+}
+
+int conf_file_value(const char *path, const char *name, char **out, struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(FILE_MAX_BYTES);
+    struct conf_line pair;
+
+    *out = NULL;
+    if (read_text(path, &text, e) < 0)
+        return -1;
+    for (char *next = conf_line_skip_bom(text.data), *line; (line = strsep(&next, "\n"));)
+        if (conf_line_parse(line, "#", &pair) == CONF_LINE_SET && strcmp(pair.name, name) == 0) {
+            free(*out);
+            *out = mem_strdup(pair.value);
+        }
+    explicit_bzero(text.data, FILE_MAX_BYTES);
+    return 0;
 }
 
 static int check_required(const struct conf_row *table, void *settings, const char *path,
@@ -234,6 +211,20 @@ static int load_environment(const struct loader *l, struct err *e)
     return 0;
 }
 
+/* Names in the environment are others' affair, but for those that are nearly ours. */
+static void note_slips(const struct loader *l)
+{
+    for (char **at = environ; l->notes && *at; at++) {
+        AUTO_FREE char *name = mem_strndup(*at, strcspn(*at, "="));
+        const char *meant = conf_find(l->table, name) || find_other(l, name)
+                                ? NULL
+                                : conf_names_nearest(l->table, name, conf_names_slips(name));
+        const size_t len = strlen(name);
+        if (meant && strlen(meant) + 1 >= len && strlen(meant) <= len + 1)
+            buf_addf(l->notes, "environment: there is no setting %s; there is %s\n", name, meant);
+    }
+}
+
 int conf_load(const struct conf_source *from, void *settings, struct buf *notes, struct err *e)
 {
     size_t n = 0;
@@ -242,11 +233,18 @@ int conf_load(const struct conf_source *from, void *settings, struct buf *notes,
         if (conf_set(row, settings, row->initial ? row->initial : "", "default", e) < 0)
             return -1;
     AUTO_FREE bool *set = mem_array(n, sizeof *set);
-    struct loader l = {from->table, from->others, settings, set, notes, false};
+    struct loader l = {.table = from->table,
+                       .others = from->others,
+                       .settings = settings,
+                       .set = set,
+                       .notes = notes,
+                       .fixed_too = from->fixed_too,
+                       .lenient = from->lenient};
     for (int others = 0; others < 2; others++) {
         l.of_others = others;
         if ((from->path && load_file(&l, from->path, e) < 0) || load_environment(&l, e) < 0)
             return -1;
     }
+    note_slips(&l);
     return check_required(from->table, settings, from->path, e);
 }

@@ -9,6 +9,8 @@ libbase_a_SOURCES = \
 	common/base/charset.c common/base/charset.h \
 	common/base/clock.c common/base/clock.h \
 	common/base/conf.c common/base/conf_load.c common/base/conf.h \
+	common/base/conf_line.c common/base/conf_line.h \
+	common/base/conf_names.c common/base/conf_names.h \
 	common/base/crypto.c common/base/crypto.h \
 	common/base/embed.h \
 	common/base/err.c common/base/err.h \
@@ -23,12 +25,24 @@ libbase_a_SOURCES = \
 	common/base/node.c common/base/node.h \
 	common/base/parse.c common/base/parse.h \
 	common/base/purpose.c common/base/purpose.h \
+	common/base/remedy.c common/base/remedy.h \
 	common/base/share.h \
 	common/base/sock.c common/base/sock.h \
 	common/base/sock_message.c \
 	common/base/tenants.c common/base/tenants.h \
 	common/base/trace.c common/base/trace.h \
-	common/base/utf8.c common/base/utf8.h
+	common/base/utf8.c common/base/utf8.h \
+	common/base/version.c common/base/version.h
+# PKGLIBEXECDIR: as in fcgi/local.mk.
+libbase_a_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBEXECDIR='"$(pkglibexecdir)"'
+
+# Written anew only when the commit is another one: an unchanged one compiles nothing.
+common/base/libbase_a-version.$(OBJEXT): common/base/built_version.h
+common/base/built_version.h: always
+	@$(MKDIR_P) $(@D) && $(srcdir)/service/release/version.sh --header $@
+always:
+.PHONY: always
+CLEANFILES += common/base/built_version.h
 
 if HAVE_CMOCKA
 TEST_TARGETS += tests/unit/base/unit
@@ -55,6 +69,7 @@ tests_unit_base_unit_SOURCES = \
 	tests/unit/base/test_parse.c \
 	tests/unit/base/test_privsep.c \
 	tests/unit/base/test_purpose.c \
+	tests/unit/base/test_remedy.c \
 	tests/unit/base/test_share.c \
 	tests/unit/base/test_sock.c \
 	tests/unit/base/test_sock_message.c \

@@ -25,6 +25,8 @@
 #define LINE_MAX_BYTES 2048 /* with the newline */
 #define TAIL_MAX_BYTES 1024 /* of it: fields and notes */
 #define NOTE_MAX_BYTES 64
+#define WORD_MAX_BYTES 32 /* of an argument's name, which a client may have made up */
+#define WORD_CHARS     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define PATH_MAX_BYTES 4096
 #define CUT_MARK       "..."
 #define PRIORITY_LEN   3 /* "<4>" at the start of a line for journald */
@@ -39,11 +41,10 @@ static const struct {
     [LOG_LEVEL_DEBUG] = {"debug", 7},
 };
 
-static const char *const note_names[LOG_NOTES] = {[LOG_TENANT] = "tenant",
-                                                  [LOG_CLIENT] = "client",
-                                                  [LOG_CONVERSATION] = "conversation",
-                                                  [LOG_RUN] = "run",
-                                                  [LOG_TRACE] = "trace"};
+static const char *const note_names[LOG_NOTES] = {
+    [LOG_REASON] = "reason", [LOG_TOOL] = "tool",     [LOG_ARGUMENT] = "argument",
+    [LOG_TENANT] = "tenant", [LOG_CLIENT] = "client", [LOG_CONVERSATION] = "conversation",
+    [LOG_RUN] = "run",       [LOG_TRACE] = "trace"};
 
 static enum log_level log_limit = LOG_LEVEL_INFO;
 static const char *log_role = "sandcgi";
@@ -123,6 +124,25 @@ const char *log_noted(enum log_note note)
 void log_forget(void)
 {
     memset(state.notes, 0, sizeof state.notes);
+}
+
+void log_reason(const char *reason, const char *argument)
+{
+    size_t len = argument ? strlen(argument) : 0;
+
+    if (*state.notes[LOG_REASON])
+        return;
+    log_note(LOG_REASON, reason);
+    log_note(LOG_ARGUMENT,
+             len <= WORD_MAX_BYTES && len == strspn(argument ? argument : "", WORD_CHARS) ? argument
+                                                                                          : NULL);
+}
+
+void log_forget_reason(void)
+{
+    log_note(LOG_REASON, NULL);
+    log_note(LOG_TOOL, NULL);
+    log_note(LOG_ARGUMENT, NULL);
 }
 
 /* ---- the latest ---- */

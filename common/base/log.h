@@ -44,13 +44,29 @@ void log_unshare(void);
 size_t log_recent(char out[LOG_RECENT][LOG_RECENT_MAX]);
 
 /* What every line of this process says besides, while it serves one call. */
-enum log_note { LOG_TENANT, LOG_CLIENT, LOG_CONVERSATION, LOG_RUN, LOG_TRACE, LOG_NOTES };
+enum log_note {
+    LOG_REASON, /* why it is refused: a word of ours. The first one counts */
+    LOG_TOOL,   /* that is refused, one of ours */
+    LOG_ARGUMENT,
+    LOG_TENANT,
+    LOG_CLIENT,
+    LOG_CONVERSATION,
+    LOG_RUN,
+    LOG_TRACE,
+    LOG_NOTES
+};
 
 /* value is copied, and cut at 64 bytes; NULL or "": the line does not have it. */
 void log_note(enum log_note note, const char *value);
 /* "": not noted. */
 const char *log_noted(enum log_note note);
 void log_forget(void);
+
+/* Where a call is refused: notes the reason, unless there is one. argument: the name of the one
+ * that is wrong, never its value; NULL: none. One that is not a plain word is not noted. */
+void log_reason(const char *reason, const char *argument);
+/* What was noted as refused was not, or is logged: drops reason, tool and argument. */
+void log_forget_reason(void);
 
 /* A member of a line, besides its text. */
 struct log_field {

@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 struct unit {
@@ -12,13 +13,29 @@ struct unit {
     uint64_t factor;
 };
 
+#define SIZE_UNITS(letter, shift)                                                                  \
+    {letter, 1ull << (shift)}, {letter "b", 1ull << (shift)},                                      \
+    {                                                                                              \
+        letter "ib", 1ull << (shift)                                                               \
+    }
+
 static const struct unit byte_units[] = {
-    {"", 1},           {"k", 1ull << 10}, {"m", 1ull << 20}, {"g", 1ull << 30},
-    {"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30},
+    {"", 1},
+    {"b", 1},
+    SIZE_UNITS("k", 10),
+    SIZE_UNITS("m", 20),
+    SIZE_UNITS("g", 30),
+    SIZE_UNITS("t", 40),
 };
 
 static const struct unit duration_units[] = {
-    {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"", 1000},
+    {"ms", 1},
+    {"s", 1000},
+    {"m", 60 * 1000},
+    {"h", 3600 * 1000},
+    {"d", 24 * 3600 * 1000},
+    {"w", 7 * 24 * 3600 * 1000},
+    {"", 1000},
 };
 
 /* Digits of the base from the front of text; returns what follows them, or NULL without a digit or
@@ -63,12 +80,13 @@ int parse_mode(const char *text, unsigned *out)
     return 0;
 }
 
-static int parse_with_unit(const char *text, const struct unit *units, size_t n, uint64_t *out)
+static int parse_with_unit(const char *text, const struct unit *units, size_t n,
+                           int (*differ)(const char *, const char *), uint64_t *out)
 {
     uint64_t value;
     const char *rest = take_digits(text, 10, &value);
     for (size_t i = 0; rest && i < n; i++) {
-        if (strcmp(rest, units[i].name) != 0)
+        if (differ(rest, units[i].name) != 0)
             continue;
         if (__builtin_mul_overflow(value, units[i].factor, &value))
             return -1;
@@ -80,7 +98,7 @@ static int parse_with_unit(const char *text, const struct unit *units, size_t n,
 
 int parse_bytes(const char *text, uint64_t *out)
 {
-    return parse_with_unit(text, byte_units, ARRAY_LEN(byte_units), out);
+    return parse_with_unit(text, byte_units, ARRAY_LEN(byte_units), strcasecmp, out);
 }
 
 int parse_share(const char *text, uint64_t max_percent, uint64_t *out_bytes, uint64_t *out_percent)
@@ -101,7 +119,7 @@ int parse_share(const char *text, uint64_t max_percent, uint64_t *out_bytes, uin
 
 int parse_duration_ms(const char *text, uint64_t *out)
 {
-    return parse_with_unit(text, duration_units, ARRAY_LEN(duration_units), out);
+    return parse_with_unit(text, duration_units, ARRAY_LEN(duration_units), strcmp, out);
 }
 
 int parse_milli(const char *text, uint64_t *out)

@@ -14,11 +14,11 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 int parse_leading_u64(const char *text, uint64_t *out);
 /* Octal digits ("0660" or "660"), at most 07777. */
 int parse_mode(const char *text, unsigned *out);
-/* "512", "64k", "256m", "1g" (powers of 1024, either case) into bytes. */
+/* "512", "64k", "256MiB", "1gb", "1t" (powers of 1024, either case) into bytes. */
 int parse_bytes(const char *text, uint64_t *out);
 /* The same, or a share: "25%" sets *out_percent, of 0 to max_percent. The other one becomes 0. */
 int parse_share(const char *text, uint64_t max_percent, uint64_t *out_bytes, uint64_t *out_percent);
-/* "1500ms", "30s", "5m", "2h", or a bare number of seconds, into milliseconds. */
+/* "1500ms", "30s", "5m", "2h", "30d", "1w", or a bare number of seconds, into milliseconds. */
 int parse_duration_ms(const char *text, uint64_t *out);
 /* A decimal with up to three places ("0.5", "2") into thousandths (500, 2000). */
 int parse_milli(const char *text, uint64_t *out);

@@ -155,6 +155,15 @@ int sock_listen(const char *address, const struct sock_owner *owner, struct err 
     return strchr(address, '/') ? listen_unix(address, owner, e) : listen_inet(address, e);
 }
 
+int sock_address_check(const char *address, struct err *e)
+{
+    struct sockaddr_un path;
+    struct inet_address inet;
+
+    return strchr(address, '/') ? set_unix_address(&path, address, e)
+                                : set_inet_address(&inet, address, e);
+}
+
 char *sock_beside(const char *address)
 {
     char random[CRYPTO_HEX_LEN(BESIDE_BYTES)];

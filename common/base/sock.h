@@ -24,6 +24,8 @@ struct sock_owner {
  * Non-blocking and CLOEXEC. owner applies to Unix sockets only (NULL: mode 0660, own user).
  */
 int sock_listen(const char *address, const struct sock_owner *owner, struct err *e);
+/* 0 if sock_listen takes this form of address. */
+int sock_address_check(const char *address, struct err *e);
 
 /*
  * For a process that takes over from another one that still listens: sock_beside makes a path

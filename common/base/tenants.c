@@ -4,13 +4,14 @@
 
 #include "common/base/auto.h"
 #include "common/base/conf.h"
+#include "common/base/conf_line.h"
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BLANKS     " \t\r"
+#define COMMENTS   "#;"
 #define OTHERS     "*"
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 #define WORD_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+#-, "
@@ -24,8 +25,8 @@ static const struct conf_row keys[] = {
     {"run_seconds_per_day", CONF_NUMBER, FIELD(run_seconds_per_day), "0", 0, 1000 * DAY_S, NULL, 0, NULL},
     {"bytes", CONF_BYTES, FIELD(bytes), "0", 0, UINT64_MAX, NULL, 0, NULL},
     {"network", CONF_CHOICE, FIELD(network), "lan", 0, 0, "none|public|lan", 0, NULL},
-    {"languages", CONF_STRING, FIELD(languages), "", 0, 1024, NULL, 0, NULL},
-    {"toolsets", CONF_STRING, FIELD(toolsets), "", 0, 1024, NULL, 0, NULL},
+    {"languages", CONF_STRING, FIELD(languages), "", 0, 1024, NULL, CONF_LIST, NULL},
+    {"toolsets", CONF_STRING, FIELD(toolsets), "", 0, 1024, NULL, CONF_LIST, NULL},
     {0},
 };
 /* clang-format on */
@@ -74,15 +75,6 @@ void tenants_clear(struct tenants *t)
 
 /* ---- one line ---- */
 
-static char *trim(char *s)
-{
-    s += strspn(s, BLANKS);
-    size_t len = strlen(s);
-    while (len > 0 && strchr(BLANKS, s[len - 1]))
-        s[--len] = '\0';
-    return s;
-}
-
 static int section_add(struct parser *p, const char *name, struct err *e)
 {
     struct tenants *t = p->out;
@@ -109,7 +101,7 @@ static int section_begin(struct parser *p, char *line, struct err *e)
     if (line[len - 1] != ']')
         return err_set(e, ERR_INVALID, "%s: the section must end with ]", p->where);
     line[len - 1] = '\0';
-    name = trim(name);
+    name = conf_line_trim(name);
     if (strcmp(name, OTHERS) == 0 && p->has_others)
         return err_set(e, ERR_INVALID, "%s: [*] is there twice; make it one section", p->where);
     if (strcmp(name, OTHERS) == 0) {
@@ -147,20 +139,16 @@ static int check_words(const struct parser *p, const struct conf_row *row, const
     return 0;
 }
 
-static int key_set(struct parser *p, char *line, struct err *e)
+static int key_set(struct parser *p, const struct conf_line *pair, struct err *e)
 {
-    char *equals = strchr(line, '=');
+    const char *key = pair->name, *value = pair->value;
     const struct conf_row *row;
 
-    if (!equals)
-        return err_set(e, ERR_INVALID, "%s: expected [TENANT], or LIMIT = VALUE", p->where);
-    *equals = '\0';
     if (!p->section)
         return err_set(e, ERR_INVALID,
                        "%s: a limit stands below the section of its tenant; put [TENANT] or [*] "
                        "above it",
                        p->where);
-    const char *key = trim(line), *value = trim(equals + 1);
     if (!(row = conf_find(keys, key)))
         return key_unknown(p, e);
     unsigned bit = 1u << (row - keys);
@@ -175,10 +163,21 @@ static int key_set(struct parser *p, char *line, struct err *e)
 
 static int parse_line(struct parser *p, char *line, struct err *e)
 {
-    line = trim(line);
-    if (!*line || *line == '#' || *line == ';')
+    struct conf_line pair;
+
+    if (line[strspn(line, " \t")] == '[')
+        return section_begin(p, conf_line_bare(line, COMMENTS), e);
+    switch (conf_line_parse(line, COMMENTS, &pair)) {
+    case CONF_LINE_EMPTY:
         return 0;
-    return *line == '[' ? section_begin(p, line, e) : key_set(p, line, e);
+    case CONF_LINE_SET:
+        return key_set(p, &pair, e);
+    case CONF_LINE_NO_PAIR:
+        return err_set(e, ERR_INVALID, "%s: expected [TENANT], or LIMIT = VALUE", p->where);
+    case CONF_LINE_NO_QUOTE:
+        return err_set(e, ERR_INVALID, "%s: %s: the quote is not closed", p->where, pair.name);
+    }
+    return 0;
 }
 
 /* ---- the whole ---- */
@@ -214,7 +213,7 @@ int tenants_parse(const char *path, char *text, bool (*toolsets_ok)(const char *
                   const char *toolset_names, struct tenants *out, struct err *e)
 {
     struct parser p = {.out = out, .toolsets_ok = toolsets_ok, .toolset_names = toolset_names};
-    char *next = text;
+    char *next = conf_line_skip_bom(text);
 
     for (unsigned number = 1; next && *next; number++) {
         AUTO_FREE char *where = mem_printf("%s:%u", path, number);

@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/share.h"
+#include "common/protocol/audit.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
@@ -310,6 +311,20 @@ static bool is_from_own_user(int fd)
     return false;
 }
 
+/* The line of an administrator's command (audit.h): of root, or of the broker's own user. */
+static void take_audit(int take_fd, const json_t *head)
+{
+    AUTO_FD int fd = take_fd;
+    struct err e = ERR_INIT;
+    pid_t pid = 0;
+    uid_t uid;
+
+    if (sock_peer(fd, &uid, &pid, &e) == 0 && uid != 0 && uid != geteuid())
+        err_set(&e, ERR_DENIED, "audit lines come from root or the server's own account");
+    bool done = e.kind == ERR_NONE && audit_take(head, pid, uid, &e) == 0;
+    reply_send(TAKE_FD(fd), done ? wire_result_new(json_object()) : wire_error_new(&e));
+}
+
 /* OP_BY_MAIN; false: a job. */
 static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const json_t *head)
 {
@@ -338,6 +353,9 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
         return true;
     case OP_CREATE_PSANDBOX:
         psandboxes_begin(b, TAKE_FD(*fd), head);
+        return true;
+    case OP_AUDIT:
+        take_audit(TAKE_FD(*fd), head);
         return true;
     default: /* OP_DELETE_CONVERSATION begins here and ends in a job */
         return false;

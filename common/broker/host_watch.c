@@ -4,9 +4,11 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/remedy.h"
 #include "common/sandbox/sandbox.h"
 #include "common/sandbox/state/quota.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 /* Logs a trouble that has begun (result -1: e and advice say it all), or is over. */
@@ -28,8 +30,9 @@ static void look_at_disk(struct host_watch *w, const struct sandbox_root *root)
     const int result = quota_check_disk(root->fd, &root->bounds, 0, &e);
 
     if (result < 0)
-        err_wrap(&e, "SANDBOX_ROOT");
-    tell(&w->disk_is_full, result, &e, "runs and uploads are refused", "there is room again");
+        err_wrap(&e, "SANDBOX_ROOT: runs and uploads are refused");
+    tell(&w->disk_is_full, result, &e, remedy(e.sys == EROFS ? REMEDY_DISK_WRITABLE : REMEDY_DISK),
+         "there is room again");
 }
 
 static void look_at_root(struct host_watch *w, const struct sandbox_root *root, gid_t web_gid)
@@ -60,9 +63,9 @@ static void look_at_first_clock(const struct sandbox_root *root)
     struct stat st;
 
     if (fstat(root->fd, &st) == 0 && st.st_mtime > now + HOST_CLOCK_STEP_S)
-        log_warn("clock: SANDBOX_ROOT was changed %" PRId64 " s after what the clock says is now; "
-                 "set the clock (timedatectl set-ntp true): files, links and tokens expire by it",
-                 st.st_mtime - now);
+        log_warn("clock: SANDBOX_ROOT was changed %" PRId64 " s after what the clock says is now: "
+                 "files, links and tokens expire by it; %s",
+                 st.st_mtime - now, remedy(REMEDY_CLOCK));
 }
 
 void host_watch_look(struct host_watch *w, const struct sandbox_root *root, gid_t web_gid)

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/remedy.h"
 #include "common/fetch/site.h"
 #include "common/protocol/client_files.h"
 #include "common/protocol/wire.h"
@@ -73,7 +74,7 @@ struct housekeeper {
     struct deadline due[CHORES];
     int64_t next_over; /* Unix time when the next container's time is over, of the last sweep */
     struct engine_runners runners; /* of the latest list */
-    bool engine_is_lost, none_is_told;
+    bool engine_is_lost, none_is_told, has_swept;
     struct host_watch host;
     struct site_watch site;
     char *image; /* of a runner, for the tests of networks; NULL: there is none */
@@ -92,12 +93,15 @@ static void housekeeper_send(const struct housekeeper *k, json_t *take_message)
 static void engine_lost(struct housekeeper *k, const struct err *e)
 {
     if (!k->engine_is_lost)
-        log_warn("engine: %s%s", e->text, e->kind == ERR_UNAVAILABLE ? "; " ENGINE_MEND : "");
+        log_warn("engine: %s%s%s", e->text, e->kind == ERR_UNAVAILABLE ? "; " : "",
+                 e->kind == ERR_UNAVAILABLE
+                     ? remedy(e->sys == EACCES ? REMEDY_ENGINE_OPEN : REMEDY_ENGINE)
+                     : "");
     k->engine_is_lost = true;
     k->watch_fd = -1;
     k->due[LIST_RUNNERS] = deadline_in_ms(RETRY_MS);
-    housekeeper_send(k,
-                     json_pack("{s:o}", "engineError", json_from_bytes(e->text, strlen(e->text))));
+    housekeeper_send(k, json_pack("{s:o, s:i}", "engineError",
+                                  json_from_bytes(e->text, strlen(e->text)), "errno", e->sys));
 }
 
 /* Calls of its language are refused from now on. */
@@ -105,9 +109,8 @@ static void tell_gone(const struct engine_runners *before, const struct engine_r
 {
     for (size_t i = 0; i < before->n; i++)
         if (!engine_runners_find(now, before->items[i].language))
-            log_warn("runners: the image %s has gone, and nothing runs %s now; ./start.sh or "
-                     "runners/build.sh builds it",
-                     before->items[i].image, before->items[i].language);
+            log_warn("runners: the image %s has gone, and nothing runs %s now; %s",
+                     before->items[i].image, before->items[i].language, remedy(REMEDY_RUNNERS));
 }
 
 static void list_runners(struct housekeeper *k)
@@ -137,8 +140,8 @@ static void list_runners(struct housekeeper *k)
         log_info("runners: %zu images", runners.n);
     else if (!k->none_is_told)
         log_warn("runners: there is no image that SANDBOX_IMAGES=%s allows, and nothing can be "
-                 "run; ./start.sh or runners/build.sh builds them",
-                 k->config->allow_images);
+                 "run; %s",
+                 k->config->allow_images, remedy(REMEDY_RUNNERS));
     k->none_is_told = runners.n == 0;
     const struct engine_facts *facts = k->engine->ops->facts(k->engine);
     housekeeper_send(k, json_pack("{s:o, s:s, s:b, s:b}", "runners", runners_encode(&runners),
@@ -161,7 +164,7 @@ static void report_network(struct housekeeper *k, enum network_tier tier, const 
 
     snprintf(k->network_error[tier], sizeof k->network_error[tier], "%s", error);
     if (changed && *error)
-        log_warn("network %s: refused: %s; see nginx/setup/network.sh", network_name(tier), error);
+        log_warn("network %s: refused: %s; %s", network_name(tier), error, remedy(REMEDY_NETWORK));
     else if (changed)
         log_info("network %s: tested from inside a container, allowed", network_name(tier));
     housekeeper_send(k, json_pack("{s:i, s:o}", "network", tier, "error",
@@ -233,8 +236,11 @@ static void sweep(struct housekeeper *k)
     int removed = k->engine->ops->reap(k->engine, k->config->instance, is_orphan, k, &e);
     if (removed < 0)
         log_debug("sweep: %s", e.text);
-    if (removed > 0)
+    if (removed > 0 && k->has_swept)
         log_warn("containers without a supervisor, removed: %d", removed);
+    else if (removed > 0) /* a reload leaves some, whose start it has ended */
+        log_info("containers of the processes before, removed: %d", removed);
+    k->has_swept = true;
     housekeeper_sweep_files(k->root, clock_unix_s());
     int64_t over_in_s = k->next_over - clock_unix_s() + 1;
     k->due[SWEEP] = deadline_in_ms(removed < 0 || over_in_s < SWEEP_SOON_MS / 1000 ? SWEEP_SOON_MS
@@ -393,6 +399,7 @@ static void runners_read(struct runners *runners, const struct broker_config *co
     const json_t *list = json_object_get(message, "runners");
 
     json_copy_string(message, "engineError", runners->engine_error, sizeof runners->engine_error);
+    runners->engine_sys = (int)json_get_integer(message, "errno", 0);
     if (!*runners->engine_error && config->limits_check == LIMITS_REFUSE && !runners->limits_hold)
         snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
                  *runners->limits_error ? runners->limits_error

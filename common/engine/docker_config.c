@@ -23,7 +23,7 @@ const struct container_network container_networks[] = {
     [NETWORK_LAN] = {"sandcgi-lan", "sglan-"},
 };
 
-/* Is it usable in a container's name? */
+/* Is it usable as a label? */
 static bool container_run_id_ok(const char *run_id)
 {
     static const char alnum[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";

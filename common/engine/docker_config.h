@@ -11,6 +11,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* What follows is random: the engine's name server tells the names to other containers. A label has
+ * the run's id. */
 #define CONTAINER_NAME_PREFIX "sandcgi-"
 #define CONTAINER_RUN_ID_MAX  64
 

@@ -2,6 +2,7 @@
 
 #include "common/engine/docker_self.h"
 
+#include "common/base/crypto.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/engine/docker_config.h"
@@ -15,6 +16,7 @@
 
 /* Podman refuses while it starts the container or takes note of its end. */
 #define REMOVE_PAUSE_NS (100 * 1000 * 1000)
+#define NAME_BYTES      8
 
 int docker_remove(struct docker *d, const char *container, int patience_ms, struct err *e)
 {
@@ -101,18 +103,20 @@ static int container_create(struct docker *d, const struct engine_spec *spec, st
     AUTO_BUF struct buf body = BUF_INIT(DOCKER_LARGE_REPLY);
     AUTO_BUF struct buf reply = BUF_INIT(DOCKER_SMALL_REPLY);
     AUTO_FREE char *path = NULL;
+    char name[2 * NAME_BYTES + 1];
     int status;
 
     if (container_body(spec, docker_http_facts(d->http), &body, e) < 0)
         return -1;
     d->container.image = mem_strdup(spec->image_name ? spec->image_name : spec->image);
-    d->container.name = mem_printf(CONTAINER_NAME_PREFIX "%s", spec->run_id);
+    crypto_random_hex(NAME_BYTES, name);
+    d->container.name = mem_printf(CONTAINER_NAME_PREFIX "%s", name);
     path = mem_printf("/containers/create?name=%s", d->container.name);
     status = docker_http_call(d->http, "POST", path, buf_str(&body), DOCKER_START_MS, &reply, e);
     if (status == 404)
         return err_set(e, ERR_NOT_FOUND, "the image %s is missing on the server",
                        d->container.image);
-    if (status == 409) /* the name belongs to another run's container, which must not be removed */
+    if (status == 409) /* the name belongs to another container, which must not be removed */
         free(TAKE_PTR(d->container.name));
     if (status == 400 && strstr(buf_str(&reply), "bind source path does not exist"))
         return err_set(e, ERR_NOT_FOUND,

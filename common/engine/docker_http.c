@@ -41,6 +41,7 @@ struct docker_http {
     struct docker_attend attend;
     struct curl_slist *headers;
     char why[CURL_ERROR_SIZE];
+    struct deadline until;     /* of all requests; never: each has its own alone */
     struct engine_facts facts; /* version "": not agreed on yet */
     char seen_version[16];     /* the Api-Version header of the last reply */
     char seen_server[16];      /* the beginning of its Server header */
@@ -247,6 +248,7 @@ struct docker_http *docker_http_new(const struct engine_address *address, struct
         return NULL;
     }
     h->facts = address->facts;
+    h->until = address->limit_ms ? deadline_in_ms(address->limit_ms) : DEADLINE_NEVER;
     if (docker_http_set_up()) {
         h->curl = curl_easy_init();
         h->multi = curl_multi_init();
@@ -290,16 +292,16 @@ static int transfer_failed(struct docker_http *h, CURLcode code, const struct bu
     const char *why = h->why[0] ? h->why : curl_easy_strerror(code);
     long sys = 0;
 
-    /* For a Unix socket libcurl speaks of localhost and a port. */
     if (h->address.unix_path && code == CURLE_COULDNT_CONNECT &&
         curl_easy_getinfo(h->curl, CURLINFO_OS_ERRNO, &sys) == CURLE_OK && sys != 0)
-        why = strerror((int)sys);
+        why = strerror((int)sys); /* libcurl speaks of localhost and a port */
     if (out && !buf_ok(out))
         return err_set(e, ERR_LIMIT, "the container engine's reply is over %zu bytes", out->max);
-    /* An engine that comes back may be another version. */
-    h->facts = (struct engine_facts){0};
-    return err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s",
-                   h->address.host, why);
+    h->facts = (struct engine_facts){0}; /* another version may come back */
+    err_set(e, ERR_UNAVAILABLE, "the container engine at %s cannot be reached: %s", h->address.host,
+            why);
+    e->sys = (int)sys;
+    return -1;
 }
 
 /* Waits until the transfer can go on or its time is up, and polls the caller's descriptor. */
@@ -343,12 +345,13 @@ static int http_request(struct docker_http *h, const char *method, const char *p
     AUTO_FREE char *url = mem_printf("%s%s", h->address.base, path);
     CURL *c = h->curl;
     long status = 0;
-    CURLcode code;
 
     curl_easy_reset(c);
     curl_setup(h, c);
     buf_reset(out);
     curl_easy_setopt(c, CURLOPT_URL, url);
+    if (deadline_poll_ms(h->until) >= 0 && deadline_poll_ms(h->until) < timeout_ms)
+        timeout_ms = deadline_poll_ms(h->until) + 1; /* 0 would be none */
     curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
@@ -361,7 +364,7 @@ static int http_request(struct docker_http *h, const char *method, const char *p
     } else if (strcmp(method, "GET") != 0) {
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
     }
-    code = perform(h);
+    const CURLcode code = perform(h);
     if (code != CURLE_OK)
         return transfer_failed(h, code, out, e);
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
@@ -410,12 +413,11 @@ static int look_at_podman(struct docker_http *h, struct err *e)
 int docker_http_ready(struct docker_http *h, struct err *e)
 {
     AUTO_BUF struct buf reply = BUF_INIT(4096);
-    int status;
 
     if (h->facts.version[0])
         return 0;
     h->seen_version[0] = h->seen_server[0] = '\0';
-    status = http_request(h, "GET", "/_ping", NULL, 5000, &reply, e);
+    const int status = http_request(h, "GET", "/_ping", NULL, 5000, &reply, e);
     if (status >= 400) {
         docker_http_check(status, reply.data, reply.len, e);
         e->kind = ERR_UNAVAILABLE;
@@ -429,11 +431,9 @@ int docker_http_ready(struct docker_http *h, struct err *e)
 int docker_http_call(struct docker_http *h, const char *method, const char *path, const char *body,
                      int timeout_ms, struct buf *out, struct err *e)
 {
-    AUTO_FREE char *versioned = NULL;
-
     if (docker_http_ready(h, e) < 0)
         return -1;
-    versioned = mem_printf("%s%s", h->facts.version, path);
+    AUTO_FREE char *versioned = mem_printf("%s%s", h->facts.version, path);
     int status = http_request(h, method, versioned, body, timeout_ms, out, e);
     metrics_add(METRIC_ENGINE_CALLS,
                 status < 0      ? "result=\"none\""

@@ -23,10 +23,6 @@ struct engine_limits {
     uint64_t fsize_bytes;
 };
 
-/* What an operator can do about ERR_UNAVAILABLE. */
-#define ENGINE_MEND                                                                                \
-    "start it (systemctl status docker), correct DOCKER_HOST, or let this account open the socket"
-
 /* Commands of one container at the same time. */
 #define ENGINE_COMMANDS_MAX 64
 
@@ -279,6 +275,7 @@ struct engine_address {
     const char *host; /* unix:///path, tcp://host:port; "" = unix:///var/run/docker.sock */
     bool tls_verify;
     const char *cert_path;     /* directory with ca.pem, cert.pem, key.pem */
+    int limit_ms;              /* of all requests together; 0: each has its own alone */
     struct engine_facts facts; /* of another engine object (ops->facts), or all zero. Outdated ones
                                   make calls fail. */
 };

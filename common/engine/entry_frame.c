@@ -18,7 +18,7 @@
 #define REPORT_MAX     2048
 #define REPORT_DEPTH   2
 #define MEMORY_MAX     (UINT64_C(1) << 48)
-#define OTHER_VERSION  "build the runner images of this version (runners/build.sh)"
+#define OTHER_VERSION  "the runner image is of another version"
 #define ENTRY_LATER_MS 1000 /* a run's deadline in the server comes first */
 
 /* The integer member name in [min, max]; null counts as fallback. false when it is anything else.

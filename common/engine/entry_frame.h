@@ -1,6 +1,6 @@
 /*
  * What the engine says in the protocol of containers (label sandbox.protocol), and what it hears;
- * runners/README.md describes it for authors of images.
+ * runners/protocol.md describes it for authors of images.
  *
  * Frames come from a container's stdout, and so are hostile. They look like the records that go to
  * its stdin (common/protocol/entry_record.h); the id 0 is the container's.

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
+#include "common/base/remedy.h"
 #include "common/fetch/site.h"
 
 #include <curl/curl.h>
@@ -87,8 +88,8 @@ static bool end(struct site_watch *w)
                           strncmp(buf_str(&said), ANSWERED, strlen(ANSWERED)) == 0;
     auto_close_fd(&w->fd);
     if (answered && said.len > strlen(ANSWERED))
-        log_warn("%s: clients refuse it; sandcgi doctor says more",
-                 buf_str(&said) + strlen(ANSWERED));
+        log_warn("%s: clients refuse it; %s says more", buf_str(&said) + strlen(ANSWERED),
+                 remedy(REMEDY_DOCTOR));
     return answered;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Packages: the ecosystems that they can be installed from, one per language (the installer is in
- * the language's runner image, runners/README.md), and where they come from (SANDBOX_INDEXES).
+ * the language's runner image, runners/adding.md), and where they come from (SANDBOX_INDEXES).
  */
 #pragma once
 

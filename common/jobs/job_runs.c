@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/base/metrics.h"
 #include "common/base/utf8.h"
+#include "common/base/version.h"
 #include "common/records/kept_runs.h"
 #include "common/records/psandbox_record.h"
 #include "common/rpc/json.h"
@@ -322,7 +323,7 @@ json_t *job_status(struct job *job, struct err *e)
         json_object_set_new(status, "store", store_new(world));
     json_object_update_new(
         status,
-        json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:s, s:{s:b, s:s*}}", "version", PACKAGE_VERSION,
+        json_pack("{s:s, s:I, s:I, s:o, s:I, s:I, s:s, s:{s:b, s:s*}}", "version", sandcgi_version,
                   "startedAt", started, "uptimeS",
                   started ? clock_boot_s() - (json_int_t)metrics_get(METRIC_STARTED_BOOT) : 0,
                   "disk", disk_new(world), "keptResults", count_results(world->root), "sandboxes",

@@ -2,6 +2,7 @@
 
 #include "common/mcp/call.h"
 
+#include "common/base/log.h"
 #include "common/base/network.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
@@ -60,6 +61,7 @@ int mcp_fail_err(struct mcp_call *call, const struct err *e)
     bool theirs = e->kind == ERR_INVALID || e->kind == ERR_LIMIT || e->kind == ERR_DENIED ||
                   e->kind == ERR_NOT_FOUND;
 
+    log_reason(err_kind_name(e->kind), NULL);
     return mcp_fail(&call->failure, 200, theirs ? RPC_INVALID_PARAMS : RPC_INTERNAL_ERROR, NULL,
                     "%s", e->text);
 }
@@ -69,6 +71,28 @@ void mcp_failure_clear(struct mcp_failure *f)
     json_decref(f->data);
     f->data = NULL;
     f->status = 0;
+}
+
+const char *mcp_failure_reason(const struct mcp_failure *f)
+{
+    static const struct {
+        int code;
+        const char *reason;
+    } reasons[] = {{RPC_PARSE_ERROR, "not_json"},
+                   {RPC_INVALID_REQUEST, "request"},
+                   {RPC_METHOD_NOT_FOUND, "unknown_method"},
+                   {RPC_INVALID_PARAMS, "params"},
+                   {MCP_RESOURCE_NOT_FOUND, "not_found"},
+                   {MCP_HEADER_MISMATCH, "header"},
+                   {MCP_MISSING_CAPABILITY, "capability"},
+                   {MCP_UNSUPPORTED_VERSION, "version"}};
+
+    if (f->code == RPC_INVALID_REQUEST && f->status == 404)
+        return "session";
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (reasons[i].code == f->code)
+            return reasons[i].reason;
+    return "error";
 }
 
 int mcp_refuse_cursor(struct mcp_call *call)

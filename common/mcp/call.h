@@ -39,6 +39,8 @@ int mcp_fail(struct mcp_failure *f, int status, int code, json_t *take_data, con
 /* As mcp_fail with status 200: text, then name as the client wrote it, made harmless and cut. */
 int mcp_fail_named(struct mcp_failure *f, int code, const char *text, const char *name);
 void mcp_failure_clear(struct mcp_failure *f);
+/* What the log says of one for which no reason was noted. */
+const char *mcp_failure_reason(const struct mcp_failure *f);
 
 struct mcp_era {
     enum mcp_revision revision;

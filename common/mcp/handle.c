@@ -2,6 +2,7 @@
 
 #include "common/mcp/server.h"
 
+#include "common/base/log.h"
 #include "common/base/trace.h"
 #include "common/mcp/call.h"
 #include "common/mcp/era.h"
@@ -79,6 +80,7 @@ static const struct mcp_method *find_method(const char *name)
 
 static void answer_failure(const json_t *id, struct mcp_failure *f, struct mcp_answer *out)
 {
+    log_reason(mcp_failure_reason(f), NULL);
     out->status = f->status;
     out->error = err_kind_name(f->code == RPC_INTERNAL_ERROR ? ERR_INTERNAL : ERR_INVALID);
     out->body = rpc_error_new(id, f->code, f->message, TAKE_PTR(f->data));
@@ -424,6 +426,9 @@ static void answer_batch(const struct mcp_server *server, const struct mcp_origi
             continue; /* the rest is for this process, too: it keeps what the client sets */
         if (rpc_classify(element, &message, &e) == 0)
             answer_message(server, &quiet, &message, element, &one);
+        if (one.error && origin->refused)
+            origin->refused(&one);
+        log_forget_reason();
         if (one.body)
             json_array_append_new(answers, one.body);
     }

@@ -170,6 +170,8 @@ struct mcp_elsewhere {
     char name[MCP_KEY_MAX]; /* the conversation, or the node */
 };
 
+struct mcp_answer;
+
 /* Where a message came from. Headers are NULL when absent; on stdio http is false and there are
  * none. */
 struct mcp_origin {
@@ -190,6 +192,8 @@ struct mcp_origin {
     const char *reuse;   /* of containers, by its programs (permit.h); NULL: as the server does */
     bool structured;     /* a program calls: results are objects (mcp_server.in_text) */
     const struct mcp_edge *edge; /* NULL: no edge sent it */
+    /* Called for each message of a batch that is refused; the log's notes say more. NULL: none. */
+    void (*refused)(const struct mcp_answer *one);
     bool takes_text; /* answers may come as text, which is cached where many ask for the same */
     /* Hangs up (POLLHUP, POLLRDHUP) when the client leaves; on stdio when notifications/cancelled
      * names the current request. -1: none. */

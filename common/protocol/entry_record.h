@@ -1,6 +1,6 @@
 /*
  * Records of the container protocol (label sandbox.protocol), which go to a container's stdin;
- * runners/README.md describes them for authors of images. {tag, length of the payload as 32 bits
+ * runners/protocol.md describes them for authors of images. {tag, length of the payload as 32 bits
  * big-endian, payload}; the payload begins with the id of a command, 32 bits big-endian.
  */
 #pragma once

@@ -1,6 +1,7 @@
 # The messages on the broker's socket, and its clients.
 noinst_LIBRARIES += libprotocol.a
 libprotocol_a_SOURCES = \
+	common/protocol/audit.c common/protocol/audit.h \
 	common/protocol/client_call.c common/protocol/client_call.h \
 	common/protocol/client_files.c common/protocol/client_files.h \
 	common/protocol/client_psandboxes.c \

@@ -45,6 +45,7 @@ static const struct op_row rows[OP_COUNT] = {
     [OP_STATUS] = {"status", OP_BY_JOB, JOB_LIMIT_NONE, OP_FILES_NONE},
     [OP_READY] = {"ready", OP_BY_JOB, JOB_LIMIT_NONE, OP_FILES_NONE},
     [OP_PING] = {"ping", OP_BY_JOB, JOB_LIMIT_NONE, OP_FILES_NONE},
+    [OP_AUDIT] = {"audit", OP_BY_MAIN, JOB_LIMIT_NONE, OP_FILES_NONE},
 };
 
 const struct op_row *op_row(enum broker_op op)

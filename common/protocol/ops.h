@@ -46,6 +46,7 @@ enum broker_op {
     OP_STATUS,
     OP_READY,
     OP_PING,
+    OP_AUDIT,
     OP_COUNT
 };
 

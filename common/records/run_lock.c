@@ -140,7 +140,7 @@ static int copy_ca(int root_fd, const char *run_id, const char *ca_path, struct 
     if (!*ca_path)
         return 0;
     if (fdio_read_file(ca_path, &text, e) < 0)
-        return err_set(e, ERR_UNAVAILABLE, "SANDBOX_INDEX_CA: the file cannot be read");
+        return err_set(e, ERR_UNAVAILABLE, "SANDBOX_CA: the file cannot be read");
     index_path(path, run_id, CA);
     AUTO_FD int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                             0644);

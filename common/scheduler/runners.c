@@ -5,6 +5,7 @@
 #include "common/base/auto.h"
 #include "common/base/buf.h"
 #include "common/base/mem.h"
+#include "common/base/remedy.h"
 #include "common/rpc/json.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
 
     if (*r->engine_error) {
         err_set(e, ERR_UNAVAILABLE, "%s", r->engine_error);
+        e->sys = r->engine_sys;
         return NULL;
     }
     const struct engine_runner *found = engine_runners_find(&r->list, language);
@@ -24,8 +26,7 @@ const struct engine_runner *runners_find(const struct runners *r, const char *la
     for (size_t i = 0; i < r->list.n; i++)
         buf_addf(&known, "%s%s", i ? ", " : "", r->list.items[i].language);
     if (r->list.n == 0)
-        err_set(e, ERR_NOT_FOUND,
-                "no runner image is installed; run runners/build.sh on the server");
+        err_set(e, ERR_NOT_FOUND, "%s", remedy_for(REMEDY_RUNNERS, WAY_MODEL));
     else
         err_set(e, ERR_NOT_FOUND, "language: unknown; there are: %s", buf_str(&known));
     return NULL;

@@ -9,6 +9,7 @@
 struct runners {
     struct engine_runners list;
     struct engine_facts facts;
+    int engine_sys;                                   /* the errno behind it */
     char engine_error[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "": it
                                                          can be */
     bool limits_hold;       /* of containers; false: not tested yet, too */

@@ -19,7 +19,6 @@ tests_unit_store_unit_SOURCES = \
 	tests/unit/store/test_manifest.c \
 	tests/unit/store/test_store.c
 
-EXTRA_DIST += common/store/README.md
 
 FUZZ_TARGETS += tests/fuzz/fuzz_manifest
 tests_fuzz_fuzz_manifest_LDFLAGS = $(FUZZ_LINK)

@@ -12,8 +12,8 @@ struct store_settings {
     char *endpoint; /* URL; "": that of AWS in the region */
     char *region;
     char *credentials; /* file with one line KEY_ID:SECRET */
-    char *ca;          /* file with further certificates that it is trusted by; "": none */
-    const char *node;  /* this machine's name among those that use the store; "": it is alone */
+    const char *ca;   /* file with further certificates that it is trusted by; "": none; borrowed */
+    const char *node; /* this machine's name among those that use the store; "": it is alone */
 };
 
 static inline bool store_is_wanted(const struct store_settings *s)

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/base/metrics.h"
 #include "common/base/trace.h"
+#include "common/protocol/audit.h"
 #include "common/protocol/ops.h"
 #include "common/protocol/wire.h"
 #include "common/records/kept_runs.h"
@@ -115,21 +116,31 @@ static void count_run(const struct awaited_run *run, const json_t *result, const
     metrics_observe(METRIC_TOTAL, now - run->came_ms + queue_ms);
 }
 
+/* "-": not known. */
+static struct log_field figure(const char *name, const json_t *result, const char *member)
+{
+    const json_t *value = json_object_get(result, member);
+
+    return (struct log_field){.name = name,
+                              .text = json_is_integer(value) ? NULL : "-",
+                              .number = json_integer_value(value)};
+}
+
 static void log_end(const struct awaited_run *run)
 {
     const json_t *result = json_object_get(run->reply, "result");
     const char *error = json_get_string(json_object_get(run->reply, "error"), "kind");
     const char *status = json_get_string(result, "status");
     const struct log_field fields[] = {
-        {.name = "audit", .text = "run"},
+        {.name = "audit", .text = audit_name(AUDIT_RUN)},
         {.name = "language", .text = run->record.language ? run->record.language : "-"},
         {.name = "status", .text = status ? status : "refused"},
         {.name = "error", .text = error ? error : ""},
-        {.name = "exit", .number = json_get_integer(result, "exitCode", -1)},
-        {.name = "ms", .number = json_get_integer(result, "durationMs", 0)},
-        {.name = "queue_ms", .number = json_get_integer(result, "queueMs", 0)},
-        {.name = "cpu_ms", .number = json_get_integer(result, "cpuMs", 0)},
-        {.name = "memory", .number = json_get_integer(result, "peakMemoryBytes", 0)},
+        figure("exit", result, "exitCode"),
+        figure("ms", result, "durationMs"),
+        figure("queue_ms", result, "queueMs"),
+        figure("cpu_ms", result, "cpuMs"),
+        figure("memory", result, "peakMemoryBytes"),
         {.name = "prestarted", .text = run->prestarted ? "yes" : "no"}};
 
     count_run(run, result, status ? status : "refused");

@@ -1,5 +1,5 @@
 /* An interpreter that keeps its variables: it runs as a command with a control channel and works on
- * one cell after the other; runners/README.md describes the records on that channel. */
+ * one cell after the other; runners/sessions.md describes the records on that channel. */
 #include "config.h"
 
 #include "common/supervisor/supervisor_self.h"

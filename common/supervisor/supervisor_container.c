@@ -16,6 +16,7 @@
 
 #define WAIT_MAX_S 7200 /* the pool replaces a warm container long before that */
 #define LAST_READS 16   /* of what came before a program is killed */
+#define REPORT_MS  200  /* for the report of a program that is killed, with what it has used */
 #define HURRY_MS   100  /* for the same when its next run is there: a new container takes longer */
 /* An import is one thread, and runners pace it to 0.6 of what they may use (preload.py). */
 #define PRELOAD_CPU_MILLI 2000
@@ -178,6 +179,25 @@ static bool is_under_way(const struct supervisor *s, const struct call *run)
     return s->base.started && run->phase == CALL_RUNNING && run->run.killed != KILLED_BY_OUTPUT;
 }
 
+/* What it has used by now, as its report or its container's cgroup says; unknown stays 0. */
+static void take_figures(struct supervisor *s, struct call *run, struct engine_outcome *out)
+{
+    const struct deadline end = deadline_in_ms(REPORT_MS);
+    struct engine *engine = s->base.engine;
+    struct err none = ERR_INIT;
+    const uint64_t cpu_us = run->run.prestarted ? 0 : engine->ops->cpu_us(engine);
+
+    if (s->base.start->runner->protocol != 0 && engine->ops->kill(engine, s->program, &none) == 0)
+        s->awaits_report = true;
+    while (s->awaits_report && run->phase == CALL_RUNNING && s->base.started &&
+           !deadline_passed(end))
+        container_turn(&s->base, end);
+    s->awaits_report = false;
+    const bool reported = run->phase == CALL_AFTER;
+    out->cpu_us = reported && run->run.outcome.cpu_us > 0 ? run->run.outcome.cpu_us : cpu_us;
+    out->peak_memory_bytes = reported ? run->run.outcome.peak_memory_bytes : 0;
+}
+
 /* What has come by now still counts, even the report. Else the container is removed before the
  * files are read. */
 static void program_kill(struct supervisor *s, struct call *run)
@@ -189,12 +209,13 @@ static void program_kill(struct supervisor *s, struct call *run)
         container_read(&s->base);
     if (run->phase != CALL_RUNNING || !s->base.started)
         return;
-    run->phase = CALL_AFTER;
     if (awaited->killed == NOT_KILLED)
         awaited->killed = s->base.stop ? KILLED_BY_CANCEL : KILLED_BY_TIME;
+    out.ended_us = clock_mono_us();
+    take_figures(s, run, &out);
+    run->phase = CALL_AFTER;
     out.exit_code = -1;
     out.signal = SIGKILL;
-    out.ended_us = clock_mono_us();
     awaited_run_set_outcome(awaited, &out);
     container_finish(&s->base);
 }
@@ -204,7 +225,7 @@ static int run_to_end(struct supervisor *s, struct call *run, const struct engin
                       struct err *e)
 {
     struct engine *engine = s->base.engine;
-    uint32_t id;
+    uint32_t id = 0;
 
     run->lost = (struct err)ERR_INIT;
     run->phase = CALL_RUNNING;
@@ -215,6 +236,7 @@ static int run_to_end(struct supervisor *s, struct call *run, const struct engin
         container_finish(&s->base);
         return -1;
     }
+    s->program = id;
     /* Its time begins here: a slow start of the container is not its fault. */
     struct deadline end = deadline_in_ms((int64_t)program->timeout_ms);
     call_note_use(s, run); /* this need not be done before it, */

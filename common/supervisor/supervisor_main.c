@@ -84,7 +84,8 @@ static void on_output(struct supervisor *s, uint32_t id, enum engine_stream stre
         return;
     if (call->output)
         output_add(call->output, stream, ev->data, ev->len);
-    if (!awaited_run_output(&call->run, stream, ev->data, ev->len))
+    if (call->run.killed != KILLED_BY_OUTPUT &&
+        !awaited_run_output(&call->run, stream, ev->data, ev->len))
         call_kill(s, call, KILLED_BY_OUTPUT);
 }
 
@@ -161,7 +162,8 @@ static bool on_event(void *owner, const struct engine_event *ev)
     }
     if (psandbox)
         return !s->base.stop;
-    return run ? run->phase == CALL_RUNNING && run->run.killed != KILLED_BY_OUTPUT
+    return run ? run->phase == CALL_RUNNING &&
+                     (run->run.killed != KILLED_BY_OUTPUT || s->awaits_report)
                : s->base.started;
 }
 

@@ -110,6 +110,8 @@ struct supervisor {
     /* Of a container of the pool. */
     struct engine_wait wait;  /* how far it is while no program runs */
     enum engine_tier told;    /* of that, to the main process */
+    uint32_t program;         /* the engine's id of what runs last */
+    bool awaits_report;       /* of a program that is killed */
     bool cpu_raised;          /* while it loads, it may use more processor time than a program */
     const char *warm_dir;     /* that the container is on; NULL: it is on a sandbox */
     bool refused;             /* a run was, before it began: the main process is to know */

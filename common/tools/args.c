@@ -3,6 +3,7 @@
 #include "common/tools/args.h"
 
 #include "common/base/b64.h"
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/utf8.h"
 #include "common/mcp/features/content.h"
@@ -44,6 +45,7 @@ static const char *type_name(const json_t *value)
 static int fail_type(const struct arg_row *row, const json_t *value, const char *wanted,
                      struct err *e)
 {
+    log_reason("type", row->name);
     return err_set(e, ERR_INVALID, "argument '%s' must be %s, not %s", row->name, wanted,
                    type_name(value));
 }
@@ -99,6 +101,7 @@ static int check_choice(const struct arg_row *row, const struct tools_app *app, 
             return 0;
         buf_addf(&list, "%s%s", i ? ", " : "", json_string_value(choice));
     }
+    log_reason("choice", row->name);
     return err_set(e, ERR_INVALID, "argument '%s' must be one of: %s", row->name,
                    list.len ? buf_str(&list) : "(there are none at the moment)");
 }
@@ -173,6 +176,8 @@ static int fill_number(const struct arg_row *row, const struct tools_app *app, c
         return err_set(
             e, ERR_INVALID, "argument '%s' must be an integer from %d to %" PRIu64 "%s, not %s",
             row->name, least, limit, unit, json_is_number(value) ? "a fraction" : type_name(value));
+    if (number < least || number > (double)limit)
+        log_reason("range", row->name);
     if (number < least || number > (double)limit)
         return err_set(e, ERR_INVALID, "argument '%s' must be from %d to %" PRIu64 "%s", row->name,
                        least, limit, unit);
@@ -314,6 +319,7 @@ static int check_unknown(const struct arg_row *table, const json_t *arguments, s
         if (row->name)
             continue;
         args_add_name(name, &shown);
+        log_reason("unknown_argument", name);
         for (row = table; row->name; row++)
             buf_addf(&known, "%s%s", row == table ? "" : ", ", row->name);
         return err_set(e, ERR_INVALID, "unknown argument '%s'; %s%s", buf_str(&shown),
@@ -332,12 +338,16 @@ int args_fill(const struct arg_row *table, const struct tools_app *app, const js
 
         if (!value || (json_is_null(value) && !row->required)) {
             if (row->required)
+                log_reason("missing", row->name);
+            if (row->required)
                 return err_set(e, ERR_INVALID, "argument '%s' is required%s", row->name,
                                row->missing ? row->missing : "");
             continue;
         }
-        if (fill_row(row, app, value, out, e) < 0)
+        if (fill_row(row, app, value, out, e) < 0) {
+            log_reason(e->kind == ERR_LIMIT ? "too_long" : "value", row->name);
             return -1;
+        }
     }
     return 0;
 }

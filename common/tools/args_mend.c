@@ -4,6 +4,7 @@
 #include "common/tools/args_mend.h"
 
 #include "common/base/auto.h"
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/mcp/route.h"
 #include "common/rpc/json.h"
@@ -170,6 +171,7 @@ static int check_near(const struct mending *m, const json_t *mended, const char 
     if (!row || !row->required || json_object_get(mended, row->name))
         return 0;
     args_add_name(name, &shown);
+    log_reason("unknown_argument", name);
     return err_set(e, ERR_INVALID, "unknown argument '%s'; did you mean '%s'?", buf_str(&shown),
                    row->name);
 }

@@ -1,6 +1,6 @@
 /*
  * What clients and models write for an argument that has one meaning, and is not its form: numbers
- * as text, a name in another style, a path as programs write it. common/README.md has the table,
+ * as text, a name in another style, a path as programs write it. common/arguments.md has the table,
  * which tests/unit/tools/test_args_mend.c runs.
  */
 #pragma once

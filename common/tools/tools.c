@@ -3,6 +3,7 @@
 #include "common/tools/tools.h"
 
 #include "common/base/auto.h"
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/mcp/features/tool.h"
 
@@ -242,6 +243,8 @@ char *tools_absent(void *app, const char *name, bool local, unsigned scopes)
         if (strcmp(tool->name, name) != 0)
             continue;
         scopes_format(table[i].needs & ~scopes, missing);
+        log_note(LOG_TOOL, tool->name);
+        log_reason(*missing ? "scope" : "not_offered", NULL);
         if (*missing)
             return mem_printf("insufficient scope: the tool %s needs the scope %s, which this "
                               "token does not have",

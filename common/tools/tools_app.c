@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/node.h"
+#include "common/base/remedy.h"
 #include "common/protocol/client_files.h"
 #include "common/rpc/json.h"
 
@@ -264,7 +265,7 @@ static const char *io_text(int sys)
     case EDQUOT:
         return "there is no room left on the server's disk";
     case EROFS:
-        return "the server's disk is read-only; tell the operator";
+        return "the server's disk is read-only";
     case EACCES:
         return "the server cannot write to the sandbox's directory";
     default:
@@ -284,13 +285,12 @@ static const char *public_text(const struct err *e)
     case ERR_LOST:
         return e->text;
     case ERR_UNAVAILABLE:
-        return "the server's container engine does not answer at the moment; nothing is wrong with "
-               "the call: try again in a while";
+        return "the server's container engine does not answer at the moment";
     case ERR_AWAY:
         return "the server's broker is starting or stopping; nothing of the call has begun: try "
                "again in a moment";
     case ERR_REFUSED:
-        return "the server's container engine refused to run this; the server's log says why";
+        return "the server's container engine refused to run this: tell the user";
     case ERR_TIMEOUT:
         return "the server took too long; try again in a while";
     case ERR_CANCELLED:
@@ -302,20 +302,48 @@ static const char *public_text(const struct err *e)
     case ERR_NONE:
         break;
     }
-    return "the server failed to do this; its log may say more";
+    return "the server failed to do this: try another way, or tell the user";
+}
+
+/* What follows the text; NULL: nothing. */
+static const char *mend_of(const struct err *e)
+{
+    if (e->kind == ERR_UNAVAILABLE)
+        return remedy_for(e->sys == EACCES ? REMEDY_ENGINE_OPEN : REMEDY_ENGINE, WAY_MODEL);
+    if (e->kind != ERR_LIMIT && e->kind != ERR_IO)
+        return NULL;
+    return e->sys == EROFS    ? remedy_for(REMEDY_DISK_WRITABLE, WAY_MODEL)
+           : e->sys == ENOSPC ? remedy_for(REMEDY_DISK, WAY_MODEL)
+                              : NULL;
+}
+
+/* The argument that the text begins with, in quotes. */
+static void note_reason(const struct err *e)
+{
+    static const char front[] = "argument '";
+    const char *name = e->text + strlen(front);
+    const bool named = strncmp(e->text, front, strlen(front)) == 0;
+    AUTO_FREE char *argument = named ? mem_strndup(name, strcspn(name, "'")) : NULL;
+
+    log_reason(err_kind_name(e->kind), argument);
 }
 
 void report_failure(struct mcp_result *out, const struct err *e)
 {
+    const char *mend = mend_of(e);
+
+    note_reason(e);
     log_debug("a tool call failed: %s: %s", err_kind_name(e->kind), e->text);
-    mcp_result_fail(out, "%s", public_text(e));
+    mcp_result_fail(out, "%s%s%s", public_text(e), mend ? "; " : "", mend ? mend : "");
     out->failure = e->kind;
 }
 
 void report_soften(struct err *e)
 {
+    const char *mend = mend_of(e);
+
     log_debug("a request failed: %s: %s", err_kind_name(e->kind), e->text);
-    err_set(e, e->kind, "%s", public_text(e));
+    err_set(e, e->kind, "%s%s%s", public_text(e), mend ? "; " : "", mend ? mend : "");
 }
 
 void report_note(struct mcp_result *out, const char *sentence)

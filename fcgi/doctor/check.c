@@ -4,9 +4,10 @@
 
 #include "common/base/auto.h"
 #include "common/base/clock.h"
-#include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/sandbox/sandbox.h"
 #include "fcgi/app.h"
+#include "fcgi/doctor/weak.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
 
@@ -18,7 +19,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ABOUT "settings"
+#define ABOUT     "settings"
+#define ENGINE_MS 2000 /* a start must not wait for an engine that does not answer */
+
+bool check_is_stdio(const struct settings *s)
+{
+    return strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0;
+}
 
 static void add_wrong(struct findings *out, const struct err *e)
 {
@@ -77,16 +84,23 @@ static void check_user(const struct settings *s, struct findings *out)
         add_wrong(out, &e);
     else if (*s->user && !getpwnam(s->user)) /* not looked up without root */
         findings_add(out, FINDING_WRONG, ABOUT, "", "SANDCGI_USER=%s: no such account", s->user);
+    else if (geteuid() == 0 && s->web_gid && account.gid == s->web_gid)
+        findings_add(out, FINDING_NOTE, ABOUT, "",
+                     "SANDCGI_USER=%s is in the web server's group: a worker could read all files "
+                     "in SANDBOX_ROOT; give the workers an account of their own",
+                     s->user);
 }
 
 /* ---- sockets and files that settings name ---- */
 
-static void check_socket(const char *setting, const char *address, struct findings *out)
+/* A log's folder is there before; that of a socket is made by the start, if it can be. */
+static void check_folder(const char *setting, const char *address, bool is_made,
+                         struct findings *out)
 {
     if (!strchr(address, '/')) /* ADDRESS:PORT, or none */
         return;
-    AUTO_FREE char *folder = folder_of(address);
-    if (!is_folder(folder))
+    AUTO_FREE char *folder = folder_of(address), *above = folder_of(folder);
+    if (!is_folder(folder) && !(is_made && is_folder(above) && access(above, W_OK | X_OK) == 0))
         findings_add(out, FINDING_WRONG, ABOUT, "",
                      "%s=%s: there is no folder %s; make it, or set another path", setting, address,
                      folder);
@@ -94,15 +108,11 @@ static void check_socket(const char *setting, const char *address, struct findin
 
 static void check_sockets(const struct settings *s, struct findings *out)
 {
-    check_socket("SANDCGI_LISTEN", s->listen, out);
-    check_socket("SANDCGI_BROKER", s->broker, out);
-    check_socket("SANDCGI_HUB", s->hub, out);
-    check_socket("SANDCGI_METRICS", s->metrics, out);
-    if (s->access.builtin)
-        check_socket("SANDCGI_OAUTH_LISTEN", s->oauth_listen, out);
-    check_socket("SANDCGI_LOG", s->log_file, out);
-    if (*s->hub)
-        check_socket("SANDCGI_EVENTS", s->events, out);
+    check_folder("SANDCGI_LISTEN", s->listen, true, out);
+    check_folder("SANDCGI_BROKER", s->broker, true, out);
+    check_folder("SANDCGI_HUB", s->hub, true, out);
+    check_folder("SANDCGI_METRICS", s->metrics, true, out);
+    check_folder("SANDCGI_LOG", s->log_file, false, out);
 }
 
 static void check_readable(const char *setting, const char *path, struct findings *out)
@@ -112,17 +122,37 @@ static void check_readable(const char *setting, const char *path, struct finding
                      strerror(errno));
 }
 
-/* A secret that every account can read is none. */
-static void check_private(const char *what, const char *path, struct findings *out)
+/* May an account that is not root read or write it: the workers' own, or every one? */
+static const char *reader_of(const struct settings *s, const struct stat *st)
+{
+    struct account workers;
+    struct err none = ERR_INIT;
+
+    if (st->st_mode & (S_IROTH | S_IWOTH))
+        return "every account";
+    if (geteuid() != 0 || !*s->user || account_of_workers(s->user, &workers, &none) < 0)
+        return NULL; /* the workers have the server's account */
+    if (st->st_uid == workers.uid ||
+        (st->st_gid == workers.gid && st->st_mode & (S_IRGRP | S_IWGRP)))
+        return "the workers' account";
+    return NULL;
+}
+
+/* The master reads secrets before it starts workers, which need none of these files. */
+static void check_private(const struct settings *s, const char *what, const char *path,
+                          struct findings *out)
 {
     struct stat st;
+    const char *reader = path && *path && stat(path, &st) == 0 ? reader_of(s, &st) : NULL;
 
-    if (!path || !*path || stat(path, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH)))
+    if (!reader)
         return;
-    AUTO_FREE char *mend = mem_printf("chmod o-rwx %s", path);
+    AUTO_FREE char *mend = st.st_mode & (S_IROTH | S_IWOTH)
+                               ? mem_printf("chmod o-rwx %s", path)
+                               : mem_printf("chown root:root %s && chmod 0600 %s", path, path);
     findings_add(out, FINDING_WRONG, ABOUT, mend,
-                 "%s %s holds secrets, and every account can read or write it (mode %04o)", what,
-                 path, (unsigned)(st.st_mode & 07777));
+                 "%s %s holds secrets, and %s can read or write it (mode %04o)", what, path, reader,
+                 (unsigned)(st.st_mode & 07777));
 }
 
 /* The program that reads it is nginx, which says less about a wrong line. */
@@ -145,20 +175,24 @@ static void check_files(const struct settings *s, const char *config_path, struc
     struct app app;
     struct err e = ERR_INIT;
 
-    if (app_init(&app, s, true, NULL, &e) < 0) /* reads the secret or the tokens */
+    if (app_init(&app, s, !check_is_stdio(s), NULL, &e) < 0) /* reads the secret or the tokens */
         add_wrong(out, &e);
     else
         app_clear(&app);
-    check_readable("SANDBOX_INDEX_CA", s->index_ca, out);
+    check_readable("SANDBOX_CA", s->ca, out);
     if (docker_address_check(&s->engine, &e) < 0)
         add_wrong(out, &e);
     if (!getenv("FILE_SECRET")) /* else the file's is not used */
-        check_private("settings file", config_path, out);
+        check_private(s, "settings file", config_path, out);
+    if (check_is_stdio(s))
+        return;
     if (s->auth == SETTINGS_AUTH_NGINX)
-        check_private("SANDCGI_SECRET_FILE", s->secret_file, out);
-    check_private("SANDCGI_TOKENS_FILE", s->tokens_file, out);
+        check_private(s, "SANDCGI_SECRET_FILE", s->secret_file, out);
+    check_private(s, "SANDCGI_TOKENS_FILE", s->tokens_file, out);
+    check_private(s, "SANDBOX_STORE_CREDENTIALS", s->store.credentials, out);
+    check_private(s, "SANDCGI_OAUTH_CLIENT_FILE", s->access.client_file, out);
     if (s->auth == SETTINGS_AUTH_NGINX && tokens_are_wrong(s, &e))
-        add_wrong(out, &e);
+        findings_add(out, FINDING_NOTE, ABOUT, "", "%s; nginx may refuse the file", e.text);
 }
 
 /* The folder is made by the first start, or with the passphrase. */
@@ -184,13 +218,12 @@ static void add_languages(const struct engine_runners *list, struct buf *out)
 void check_warm(const struct settings *s, const struct engine_runners *list, struct findings *out)
 {
     AUTO_BUF struct buf names = BUF_INIT(4096);
-    bool chosen = strcmp(s->warm, conf_find(settings_table, "SANDBOX_WARM")->initial) != 0;
 
     add_languages(list, &names);
     for (size_t i = 0; i < s->pool.n; i++) {
         const char *language = s->pool.items[i].language;
         if (!engine_runners_find(list, language))
-            findings_add(out, chosen ? FINDING_WRONG : FINDING_NOTE, ABOUT, "",
+            findings_add(out, FINDING_NOTE, ABOUT, "",
                          "SANDBOX_WARM names %s, which no image runs; there is: %s; build the "
                          "image, or take the language out",
                          language, buf_str(&names));
@@ -201,7 +234,9 @@ static void check_images(const struct settings *s, struct findings *out)
 {
     struct engine_runners list = {0};
     struct err e = ERR_INIT;
-    struct engine *engine = docker_engine_new(&s->engine, &e);
+    struct engine_address address = s->engine;
+    address.limit_ms = ENGINE_MS;
+    struct engine *engine = docker_engine_new(&address, &e);
 
     if (engine && engine->ops->runners(engine, s->images, &list, &e) == 0)
         check_warm(s, &list, out);
@@ -226,31 +261,17 @@ void check_machine(const struct settings *s, const char *config_path, struct fin
 {
     check_root(s, out);
     check_old_secret(s, out);
+    check_files(s, config_path, out);
+    if (check_is_stdio(s))
+        return;
     check_user(s, out);
     check_sockets(s, out);
-    check_files(s, config_path, out);
     check_oauth(s, out);
+    check_weak(s, out);
 }
 
 void check_settings(const struct settings *s, const char *config_path, struct findings *out)
 {
     check_machine(s, config_path, out);
     check_images(s, out);
-}
-
-int check_usable(const struct settings *s, struct account *workers, struct err *e)
-{
-    struct err wrong = ERR_INIT;
-    struct app app;
-    if (account_of_workers(s->user, workers, e) < 0 || docker_address_check(&s->engine, e) < 0 ||
-        app_init(&app, s, true, NULL, e) < 0)
-        return -1;
-    if (s->auth == SETTINGS_AUTH_NGINX && tokens_are_wrong(s, &wrong))
-        log_warn("%s; nginx may refuse the file", wrong.text);
-    if (geteuid() == 0 && s->web_gid && workers->gid == s->web_gid)
-        log_warn("SANDCGI_USER=%s is in the web server's group: a worker could read all files in "
-                 "SANDBOX_ROOT; give the workers an account of their own",
-                 s->user);
-    app_clear(&app);
-    return 0;
 }

@@ -7,6 +7,8 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/remedy.h"
+#include "common/base/version.h"
 #include "common/fetch/site.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
@@ -15,7 +17,9 @@
 #include "fcgi/doctor/denials.h"
 #include "fcgi/doctor/store.h"
 #include "fcgi/doctor/web.h"
+#include "fcgi/way.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +41,7 @@
 struct look {
     const struct settings *s;
     const char *config_path;
+    bool at_stdio;  /* the settings are those of a client that starts the server itself */
     json_t *status; /* of the running server; NULL: it does not run */
     struct findings *out;
 };
@@ -53,14 +58,19 @@ static void look_at_server(struct look *l)
     const struct broker_client client = {
         .path = l->s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
     struct err e = ERR_INIT;
+    const char *version;
 
     l->status = broker_status(&client, &e);
+    version = json_get_string(l->status, "version");
     if (!l->status)
-        findings_add(l->out, FINDING_WRONG, "server", "./start.sh, or systemctl start sandcgi",
+        findings_add(l->out, FINDING_WRONG, "server", remedy(REMEDY_START),
                      "the server does not answer at SANDCGI_BROKER: %s", e.text);
+    else if (strcmp(version ? version : "", sandcgi_version) != 0)
+        findings_add(l->out, FINDING_WRONG, "server", remedy(REMEDY_RELOAD),
+                     "version %s answers, this program is %s", version ? version : "?",
+                     sandcgi_version);
     else
-        findings_add(l->out, FINDING_OK, "server", "", "version %s answers",
-                     json_get_string(l->status, "version"));
+        findings_add(l->out, FINDING_OK, "server", "", "version %s answers", sandcgi_version);
 }
 
 static void look_at_images(const struct look *l, const struct engine_runners *list)
@@ -68,14 +78,14 @@ static void look_at_images(const struct look *l, const struct engine_runners *li
     int64_t now = clock_unix_s();
 
     if (list->n == 0)
-        findings_add(l->out, FINDING_WRONG, "images", "./start.sh builds them",
+        findings_add(l->out, FINDING_WRONG, "images", remedy(REMEDY_RUNNERS),
                      "there is no runner image that SANDBOX_IMAGES=%s allows", l->s->images);
     for (size_t i = 0; i < list->n; i++) {
         const struct engine_runner *r = &list->items[i];
         long long days = r->created > 0 ? (long long)(now - r->created) / DAY_S : 0;
         bool old = r->created > 0 && now - r->created > IMAGE_OLD_S;
         findings_add(l->out, old ? FINDING_NOTE : FINDING_OK, "images",
-                     old ? "build it again: runners/README.md" : "", "%s: %s %s, %lld days old%s",
+                     old ? remedy(REMEDY_RUNNERS_AGAIN) : "", "%s: %s %s, %lld days old%s",
                      r->language, r->image, r->version, days,
                      old ? ": security updates since then are not in it" : "");
     }
@@ -97,7 +107,8 @@ static void look_at_engine(const struct look *l)
                                        : ", Podman");
         look_at_images(l, &list);
     } else {
-        findings_add(l->out, FINDING_WRONG, "engine", ENGINE_MEND, "%s", e.text);
+        findings_add(l->out, FINDING_WRONG, "engine",
+                     remedy(e.sys == EACCES ? REMEDY_ENGINE_OPEN : REMEDY_ENGINE), "%s", e.text);
     }
     engine_runners_clear(&list);
     if (engine)
@@ -127,7 +138,7 @@ static void look_at_limits(const struct look *l)
     const json_t *network = json_object_get(l->status, "network");
     error = json_get_string(network, "lastError");
     if (error)
-        findings_add(l->out, FINDING_NOTE, "network", "nginx/setup/network.sh, as root",
+        findings_add(l->out, FINDING_NOTE, "network", remedy(REMEDY_NETWORK),
                      "programs get no network: %s", error);
     else
         findings_add(l->out, FINDING_OK, "network", "", "%s", json_get_string(network, "limit"));
@@ -144,10 +155,10 @@ static void look_at_disk(const struct look *l)
         return; /* check_settings says so */
     uint64_t free = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (fs.f_flag & ST_RDONLY)
-        findings_add(l->out, FINDING_WRONG, "disk", "mount it writable",
+        findings_add(l->out, FINDING_WRONG, "disk", remedy(REMEDY_DISK_WRITABLE),
                      "the file system of SANDBOX_ROOT is read-only");
     else if (free <= b->reserve || (fs.f_files > 0 && fs.f_favail <= b->reserve_files))
-        findings_add(l->out, FINDING_WRONG, "disk", "remove files, or enlarge the file system",
+        findings_add(l->out, FINDING_WRONG, "disk", remedy(REMEDY_DISK),
                      "%.0f MiB and %ju inodes are free at SANDBOX_ROOT, below SANDBOX_DISK_RESERVE "
                      "or SANDBOX_FILES_RESERVE: runs and uploads are refused",
                      (double)free / MIB, (uintmax_t)fs.f_favail);
@@ -206,11 +217,11 @@ static void look_at_clock(const struct look *l)
 
     if (off != 0) /* which is right where a time server did it */
         findings_add(l->out, kept ? FINDING_NOTE : FINDING_WRONG, "clock",
-                     kept ? "" : "timedatectl set-ntp true; then restart the server",
+                     kept ? "" : remedy(REMEDY_CLOCK),
                      "the clock was set %s by %lld s: files, links and tokens expire by it",
                      off > 0 ? "forward" : "back", (long long)(off > 0 ? off : -off));
     else if (!kept)
-        findings_add(l->out, FINDING_NOTE, "clock", "timedatectl set-ntp true",
+        findings_add(l->out, FINDING_NOTE, "clock", remedy(REMEDY_CLOCK),
                      "no time server keeps the clock right");
     else
         say_ok(l, "clock", "a time server keeps it right");
@@ -221,16 +232,16 @@ static void look_at_clock(const struct look *l)
 static void look_at_certificate(const struct look *l, const struct fetch_site *site)
 {
     AUTO_BUF struct buf fault = BUF_INIT(1024);
+    AUTO_FREE char *renew = mem_printf("renew it, then: %s", remedy(REMEDY_SITE_RELOAD));
     int64_t left = site->expires - clock_unix_s();
 
     fetch_site_fault(site, clock_unix_s(), &fault);
     if (fault.len > 0)
         findings_add(l->out, FINDING_WRONG, "certificate",
-                     site->foreign ? "use one for that host, or correct PUBLIC_BASE_URL"
-                                   : "renew it, then: nginx -s reload",
+                     site->foreign ? "use one for that host, or correct PUBLIC_BASE_URL" : renew,
                      "%s", buf_str(&fault));
     else if (site->expires && left < CERT_SOON_S)
-        findings_add(l->out, FINDING_NOTE, "certificate", "renew it, then: nginx -s reload",
+        findings_add(l->out, FINDING_NOTE, "certificate", renew,
                      "the certificate of PUBLIC_BASE_URL expires in %lld days",
                      (long long)(left / DAY_S));
     if (*site->wrong)
@@ -242,37 +253,75 @@ static void look_at_certificate(const struct look *l, const struct fetch_site *s
                      (long long)(left / DAY_S));
 }
 
+/* What mends a status of /healthz, besides making the site's files again. */
+static const char *mend_of_status(long status)
+{
+    switch (status) {
+    case 301:
+    case 302:
+    case 307:
+    case 308:
+        return "set PUBLIC_BASE_URL to where that leads";
+    case 400:
+        return "correct PUBLIC_BASE_URL: that port may speak https alone";
+    case 403:
+        return remedy(REMEDY_SITE_RELOAD); /* the secret has changed */
+    case 404:
+        return "correct PUBLIC_BASE_URL, or have its server include sandcgi's files";
+    case 502:
+    case 504:
+        return "fastcgi_pass must be SANDCGI_LISTEN, and SANDCGI_LISTEN_GROUP the web server's "
+               "group";
+    default:
+        return remedy(REMEDY_SITE);
+    }
+}
+
+static void say_no_answer(const struct look *l, const char *url, const struct err *e)
+{
+    const bool plain = strstr(e->text, "wrong version number") != NULL; /* OpenSSL's words */
+    AUTO_FREE char *mend = mem_printf("correct PUBLIC_BASE_URL, or start the web server: %s",
+                                      remedy(REMEDY_SITE_START));
+
+    findings_add(l->out, FINDING_WRONG, "site",
+                 plain ? "correct PUBLIC_BASE_URL: that port speaks http, not https" : mend,
+                 "%s does not answer: %s", url, e->text);
+}
+
+/* In a container of Compose the public URL may lead nowhere: its nginx has this name there. */
+static char *site_url(const struct look *l)
+{
+    const char *host = strstr(l->s->public_base_url, "://"),
+               *path = host ? strchr(host + 3, '/') : NULL;
+
+    if (remedy_way() == WAY_COMPOSE)
+        return mem_printf("http://nginx:8080%s/healthz", path ? path : "");
+    return mem_printf("%s/healthz", l->s->public_base_url);
+}
+
 static void look_at_site(const struct look *l)
 {
-    AUTO_FREE char *url = mem_printf("%s/healthz", l->s->public_base_url);
+    AUTO_FREE char *url = site_url(l);
     struct fetch_site site;
     struct err e = ERR_INIT;
 
     if (fetch_site(url, &site, &e) < 0) {
-        findings_add(l->out, FINDING_WRONG, "site",
-                     "correct PUBLIC_BASE_URL, or start the web server: nginx -t && nginx",
-                     "%s does not answer: %s", url, e.text);
+        say_no_answer(l, url, &e);
         return;
     }
-    look_at_certificate(l, &site);
+    if (strncmp(url, "https:", 6) == 0)
+        look_at_certificate(l, &site);
     if (site.status == 200) {
         findings_add(l->out, FINDING_OK, "site", "", "%s answers 200", url);
-        web_look_at_stream(l->s, &site, l->out);
-    } else {
-        findings_add(l->out, FINDING_WRONG, "site",
-                     site.status == 502 || site.status == 504
-                         ? "fastcgi_pass must be SANDCGI_LISTEN, and SANDCGI_LISTEN_GROUP the web "
-                           "server's group"
-                     : site.status == 403 ? "nginx -s reload: the secret has changed"
-                     : site.status == 404
-                         ? "correct PUBLIC_BASE_URL, or have its server include sandcgi's files "
-                           "(nginx/README.md)"
-                         : "compare nginx's configuration with nginx/README.md",
+        if (remedy_way() != WAY_COMPOSE)
+            web_look_at_stream(l->s, &site, l->out);
+    } else if (l->status || site.status < 500) { /* else it is the server that is missing */
+        findings_add(l->out, FINDING_WRONG, "site", mend_of_status(site.status),
                      "%s answers %ld, not 200", url, site.status);
     }
     if (site.date &&
         (site.date > clock_unix_s() + CLOCK_OFF_S || site.date < clock_unix_s() - CLOCK_OFF_S))
-        findings_add(l->out, FINDING_WRONG, "clock", "timedatectl set-ntp true",
+        findings_add(l->out, FINDING_WRONG, "clock", remedy(REMEDY_CLOCK),
                      "the clock of PUBLIC_BASE_URL's server differs from this one by %lld s",
                      (long long)(site.date - clock_unix_s()));
 }
@@ -305,9 +354,9 @@ static void look_at_tokens(const struct look *l)
         soon += end >= now && end < now + TOKEN_SOON_S;
     }
     say_tokens(l, weak, FINDING_WRONG, "are short, or have few different characters",
-               "sandcgi token add, then revoke");
-    say_tokens(l, expired, FINDING_NOTE, "have expired", "sandcgi token list, then revoke");
-    say_tokens(l, soon, FINDING_NOTE, "expire within 7 days", "sandcgi token add");
+               remedy(REMEDY_TOKEN_OTHER));
+    say_tokens(l, expired, FINDING_NOTE, "have expired", remedy(REMEDY_TOKEN_LIST));
+    say_tokens(l, soon, FINDING_NOTE, "expire within 7 days", remedy(REMEDY_TOKEN));
     if (!weak && !expired && !soon)
         findings_add(l->out, FINDING_OK, "tokens", "", "%zu in %s", list.n, l->s->tokens_file);
     token_list_clear(&list);
@@ -324,6 +373,13 @@ static void print_text(const struct findings *f, bool quiet)
         printf("%-5s  %-11s  %s%s%s%s\n", finding_state_name(one->state), one->about, one->text,
                *one->mend ? " (to mend it: " : "", one->mend, *one->mend ? ")" : "");
     }
+    if (quiet)
+        return;
+    const size_t wrong = findings_count(f, FINDING_WRONG), notes = findings_count(f, FINDING_NOTE);
+    if (wrong == 0 && notes == 0)
+        puts("ok");
+    else
+        printf("%zu wrong, %zu to note\n", wrong, notes);
 }
 
 static void print_json(const struct findings *f)
@@ -354,17 +410,33 @@ int doctor_show_error(const struct err *e, bool as_json)
     return 1;
 }
 
+/* What a server has besides an engine and a disk. */
+static void look_at_web(struct look *l, const char *nginx_folder)
+{
+    if (!l->status)
+        web_look_at_ports(l->s, l->out);
+    web_look_at_nginx(l->s, nginx_folder, l->out);
+    web_look_at_account(l->s, l->out);
+    if (web_look_at_name(l->s, l->out))
+        look_at_site(l);
+    look_at_tokens(l);
+}
+
 int doctor_show(const struct settings *s, const char *config_path, const char *nginx_folder,
                 bool as_json, bool quiet)
 {
     struct findings found = {0};
-    struct look l = {.s = s, .config_path = config_path, .out = &found};
+    struct look l = {
+        .s = s, .config_path = config_path, .at_stdio = check_is_stdio(s), .out = &found};
 
+    if (l.at_stdio)
+        remedy_find_way(way_stdio);
     check_machine(s, config_path, &found);
     if (found.n == 0)
         findings_add(&found, FINDING_OK, "settings", "", "%s: what they name is there",
                      config_path ? config_path : "of the environment");
-    look_at_server(&l);
+    if (!l.at_stdio)
+        look_at_server(&l);
     look_at_engine(&l);
     look_at_limits(&l);
     look_at_disk(&l);
@@ -373,12 +445,8 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
     look_at_clock(&l);
     store_look(s, &found);
     denials_look(s, &found);
-    if (!l.status)
-        web_look_at_ports(s, &found);
-    web_look_at_nginx(s, nginx_folder, &found);
-    if (web_look_at_name(s, &found))
-        look_at_site(&l);
-    look_at_tokens(&l);
+    if (!l.at_stdio)
+        look_at_web(&l, nginx_folder);
     if (as_json)
         print_json(&found);
     else

@@ -6,32 +6,33 @@
 #include "common/base/fdio.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/mcp/call.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/links/file_link.h"
 #include "common/sandbox/sandbox.h"
 #include "fcgi/commands.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define FOLDER     "/etc/nginx/sandcgi" /* of "sandcgi setup nginx" */
-#define AGAIN      "./start.sh, or sandcgi setup nginx …; then: nginx -t && nginx -s reload"
 #define VALUES_MAX 65536
 #define KEY_MAX    4096
 #define TEXT_MAX   4096 /* bytes of the script's answer */
 
 /* ---- what the scripts of nginx/ say ---- */
 
-/* Runs nginx/NAME with two arguments; its output is added to out. Its exit status, or -1. */
-static int ask_script(const char *name, const char *first, const char *second, struct buf *out)
+/* Runs the program with these arguments; its output is added to out. Its exit status, or -1. */
+static int ask_program(char *const *arguments, struct buf *out)
 {
-    AUTO_FREE char *script = script_find(name);
     int pipe_fds[2], status;
     struct err e = ERR_INIT;
 
@@ -42,7 +43,7 @@ static int ask_script(const char *name, const char *first, const char *second, s
     pid_t pid = fork();
     if (pid == 0) {
         if (dup2(to, STDOUT_FILENO) >= 0 && dup2(to, STDERR_FILENO) >= 0)
-            execl(script, script, first, second, (char *)NULL);
+            execvp(arguments[0], arguments);
         _exit(127);
     }
     if (pid < 0)
@@ -53,6 +54,15 @@ static int ask_script(const char *name, const char *first, const char *second, s
     if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || rc < 0)
         return -1;
     return WEXITSTATUS(status);
+}
+
+/* The same of nginx/NAME. */
+static int ask_script(const char *name, const char *first, const char *second, struct buf *out)
+{
+    AUTO_FREE char *script = script_find(name);
+    AUTO_FREE char *one = mem_strdup(first), *two = mem_strdup(second);
+
+    return ask_program((char *[]){script, one, two, NULL}, out);
 }
 
 static void replace_newlines(char *text)
@@ -72,11 +82,11 @@ static void look_at_files(const char *folder, struct findings *out)
         findings_add(out, FINDING_OK, "nginx", "", "the files in %s are those of this version",
                      folder);
     else if (status == 1 && !strstr(names, "render.sh"))
-        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
                      "this version makes other files than those in %s: %s", folder, names);
     else
-        findings_add(out, FINDING_NOTE, "nginx", AGAIN, "the files in %s cannot be compared: %s",
-                     folder, names);
+        findings_add(out, FINDING_NOTE, "nginx", remedy(REMEDY_SITE),
+                     "the files in %s cannot be compared: %s", folder, names);
 }
 
 /* Its version and its modules. There may be none on this machine's PATH. */
@@ -91,6 +101,32 @@ static void look_at_program(struct findings *out)
     replace_newlines(problem);
     if (status == 1 && text && !strstr(text, "is missing: install it"))
         findings_add(out, FINDING_WRONG, "nginx", "", "%s", text + strlen(we));
+}
+
+/* As nginx sees its files itself. It may read them all only as root, or as who owns the folder. */
+static void look_at_syntax(const char *folder, struct findings *out)
+{
+    static const char emerg[] = "[emerg] ";
+    AUTO_FREE char *own = mem_printf("%s/nginx.conf", folder); /* of an nginx of start.sh's */
+    AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);
+    char program[] = "nginx", test[] = "-t", option[] = "-c";
+    char *arguments[] = {program, test, access(own, F_OK) == 0 ? option : NULL, own, NULL};
+    struct stat st;
+
+    if (geteuid() != 0 && (stat(folder, &st) < 0 || st.st_uid != geteuid()))
+        return;
+    const int status = ask_program(arguments, &said);
+    AUTO_FREE char *text = buf_take(&said);
+    char *why = strstr(text, emerg);
+    if (status == 0)
+        findings_add(out, FINDING_OK, "nginx", "", "it accepts its configuration");
+    else if (why) { /* else there is none on the PATH */
+        why += strlen(emerg);
+        why += strspn(why, "0123456789#: "); /* its process */
+        why[strcspn(why, "\n")] = '\0';
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
+                     "it refuses its configuration, and would not start again: %s", why);
+    }
 }
 
 /* ---- the values ---- */
@@ -116,8 +152,9 @@ static void look_at_socket(const char *values, const char *name, const char *set
     AUTO_FREE char *ours = mem_printf("%s%s", *socket == '/' ? "unix:" : "", socket);
 
     if (strcmp(nginx, ours) != 0)
-        findings_add(out, FINDING_WRONG, "nginx", AGAIN, "nginx passes calls to %s, but %s is %s",
-                     *nginx ? nginx : "no socket", setting, *ours ? ours : "empty");
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
+                     "nginx passes calls to %s, but %s is %s", *nginx ? nginx : "no socket",
+                     setting, *ours ? ours : "empty");
 }
 
 static void look_at_size(const char *values, const char *name, const char *initial,
@@ -127,7 +164,7 @@ static void look_at_size(const char *values, const char *name, const char *initi
     uint64_t bytes;
 
     if (parse_bytes(nginx, &bytes) == 0 && bytes < ours)
-        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
                      "nginx takes bodies of up to %s (%s), less than %s", nginx, name, setting);
 }
 
@@ -141,11 +178,11 @@ static void look_at_values(const struct settings *s, const char *values, struct 
     look_at_size(values, "BODY_MAX", "16m", "SANDCGI_MAX_BODY", s->max_body, out);
     look_at_size(values, "UPLOAD_MAX", "2g", "SANDBOX_UPLOAD_MAX", s->limits.upload_max, out);
     if ((*is_signed != '\0') != (s->url_ttl_ms > 0))
-        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
                      "SIGNED_URLS of nginx is %s, but SANDBOX_URL_TTL is %s0: files are not found",
                      *is_signed ? "1" : "empty", s->url_ttl_ms > 0 ? "above " : "");
     if (strcmp(root, s->sandbox_root) != 0)
-        findings_add(out, FINDING_WRONG, "nginx", AGAIN,
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
                      "nginx serves files of %s, but SANDBOX_ROOT is %s", root, s->sandbox_root);
 }
 
@@ -161,10 +198,9 @@ static void look_at_key(const struct settings *s, const char *values, struct fin
         file_key_derive(s->file_secret, &key, &e) < 0)
         return; /* for root only */
     const bool old_links = clock_unix_s() < s->old_secret_until;
-    AUTO_FREE char *mend = mem_printf("sandcgi file-key >%s, then: nginx -s reload", path);
     if (!strstr(buf_str(&text), key.text) ||
         (old_links && !strstr(buf_str(&text), "$sandcgi_old_links")))
-        findings_add(out, FINDING_WRONG, "nginx", mend,
+        findings_add(out, FINDING_WRONG, "nginx", remedy(REMEDY_SITE),
                      "nginx checks files' URLs with the key of another FILE_SECRET");
     explicit_bzero(&key, sizeof key);
     explicit_bzero(text.data, text.len);
@@ -175,19 +211,71 @@ void web_look_at_nginx(const struct settings *s, const char *folder, struct find
     AUTO_BUF struct buf values = BUF_INIT(VALUES_MAX);
     struct err e = ERR_INIT;
 
-    if (s->auth != SETTINGS_AUTH_NGINX || (!folder && access(FOLDER, F_OK) < 0))
+    if (s->auth != SETTINGS_AUTH_NGINX || remedy_way() == WAY_COMPOSE)
         return;
+    if (!folder && access(FOLDER, F_OK) < 0) {
+        if (remedy_way() != WAY_START_SH)
+            look_at_syntax(FOLDER, out);
+        return;
+    }
     folder = folder ? folder : FOLDER;
     AUTO_FREE char *path = mem_printf("%s/values", folder);
     if (fdio_read_file(path, &values, &e) < 0) {
-        findings_add(out, FINDING_NOTE, "nginx", AGAIN, "nginx's files were not compared: %s",
-                     e.text);
+        findings_add(out, FINDING_NOTE, "nginx", remedy(REMEDY_SITE),
+                     "nginx's files were not compared: %s", e.text);
+        look_at_syntax(folder, out);
         return;
     }
     look_at_program(out);
     look_at_files(folder, out);
     look_at_values(s, buf_str(&values), out);
     look_at_key(s, buf_str(&values), out);
+    look_at_syntax(folder, out);
+}
+
+/* ---- the account ---- */
+
+/* "\nGid:\t33\t33…" of a process's status. */
+static bool has_group(const char *status, gid_t gid)
+{
+    AUTO_FREE char *line = mem_printf("\nGid:\t%ju\t", (uintmax_t)gid);
+
+    return strstr(status, line) != NULL;
+}
+
+/* Is it a web server, or of this server? */
+static bool is_expected(const char *status)
+{
+    static const char *const names[] = {"nginx", "apache2", "httpd", "lighttpd", "sandcgi"};
+    const char *name = status + strlen("Name:\t");
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0 && name[strlen(names[i])] == '\n')
+            return true;
+    return false;
+}
+
+void web_look_at_account(const struct settings *s, struct findings *out)
+{
+    DIR *processes = s->web_gid ? opendir("/proc") : NULL;
+
+    for (struct dirent *one; processes && (one = readdir(processes));) {
+        AUTO_BUF struct buf status = BUF_INIT(TEXT_MAX);
+        AUTO_FREE char *path = mem_printf("/proc/%s/status", one->d_name);
+        struct err e = ERR_INIT;
+        if (*one->d_name < '1' || *one->d_name > '9' || fdio_read_file(path, &status, &e) < 0 ||
+            !has_group(buf_str(&status), s->web_gid) || is_expected(buf_str(&status)))
+            continue;
+        const char *name = buf_str(&status) + strlen("Name:\t");
+        findings_add(out, FINDING_NOTE, "account",
+                     "give that program an account and a group of its own",
+                     "process %s (%.*s) has the web server's group: it can call as any tenant, "
+                     "and read the files of all",
+                     one->d_name, (int)strcspn(name, "\n"), name);
+        break;
+    }
+    if (processes)
+        closedir(processes);
 }
 
 /* ---- the name ---- */
@@ -279,14 +367,14 @@ void web_look_at_stream(const struct settings *s, const struct fetch_site *site,
     if (!*s->hub)
         not_checked(out, "", "SANDCGI_HUB is empty, so there is no stream that lasts");
     else if (!*s->api_token)
-        not_checked(out, "MCP_API_TOKEN=… sandcgi doctor", "it needs a token");
+        not_checked(out, "set MCP_API_TOKEN for this command", "it needs a token");
     else if (ask_for_stream(s, url, trusted, &seen, &e) < 0)
         not_checked(out, "", e.text);
     else if (seen.foreign)
         not_checked(out, "",
                     "the token is not sent to another machine without a trusted certificate");
     else if (seen.status == 401)
-        not_checked(out, "sandcgi token add", "the site does not know MCP_API_TOKEN");
+        not_checked(out, remedy(REMEDY_TOKEN), "the site does not know MCP_API_TOKEN");
     else if (seen.status == 0 || (seen.is_stream && !seen.began))
         findings_add(
             out, FINDING_WRONG, "stream", FRONT,

@@ -9,11 +9,16 @@
 #include <stdbool.h>
 
 /*
- * Are nginx's files in folder those that this version makes, and do they agree with the settings?
- * folder NULL: where "sandcgi setup nginx" puts them, if they are there. Behind another web server
- * (SANDCGI_AUTH=token) there are none.
+ * Does nginx accept its configuration, as far as it may be asked? Are nginx's files in folder those
+ * that this version makes, and do they agree with the settings? folder NULL: where "sandcgi setup
+ * nginx" puts them, if they are there. Behind another web server (SANDCGI_AUTH=token) there are
+ * none.
  */
 void web_look_at_nginx(const struct settings *s, const char *folder, struct findings *out);
+
+/* Does a process that is no web server have the web server's group (SANDCGI_LISTEN_GROUP)? The
+ * first one is said. */
+void web_look_at_account(const struct settings *s, struct findings *out);
 
 /* Has the host of PUBLIC_BASE_URL an address? False: it has none, which is said. */
 bool web_look_at_name(const struct settings *s, struct findings *out);

@@ -145,6 +145,10 @@ static void serve_health(const struct app *app, struct http_request *r,
     a->what = ask == broker_ping ? HEALTH : READY;
     if (http_guard_front(app, r, a) < 0)
         return;
+    if (!http_host_is_known(app->settings, r->host)) {
+        http_refuse(a, 403, "", "Host not allowed (SANDCGI_ALLOWED_HOSTS)");
+        return;
+    }
     bool ends = ask == broker_ready && calls_are_draining(&app->place);
     bool ok = !ends && ask(&broker, &e) == 0;
     a->status = ok ? 200 : 503;
@@ -190,6 +194,18 @@ static const struct {
                {"/files/", PLACE_FILE},
                {RESOURCE_WELL_KNOWN, PLACE_METADATA}};
 
+/* /mcp or /mcp/NAME, below any path. */
+static bool is_mcp(const char *path, size_t len)
+{
+    while (len > 0 && path[len - 1] == '/')
+        len--;
+    const char *slash = memrchr(path, '/', len);
+
+    return ends_in(path, len, "/" PLACE_MCP) ||
+           (slash && ends_in(path, (size_t)(slash - path), "/" PLACE_MCP));
+}
+
+/* NULL: there is no such place. */
 static const char *place_of_path(const char *path, size_t len)
 {
     const char *place = NULL, *first = path + len;
@@ -205,7 +221,9 @@ static const char *place_of_path(const char *path, size_t len)
         return place;
     if (ends_in(path, len, "/" HEALTH))
         return PLACE_HEALTH;
-    return ends_in(path, len, "/" READY) ? PLACE_READY : PLACE_MCP;
+    if (ends_in(path, len, "/" READY))
+        return PLACE_READY;
+    return is_mcp(path, len) ? PLACE_MCP : NULL;
 }
 
 /* Behind our nginx its location decides: it reads a path such as /archives/../mcp differently. */
@@ -213,7 +231,7 @@ static const char *place_of(const struct app *app, const struct http_request *r)
 {
     if (app->settings->auth == SETTINGS_AUTH_NGINX)
         return r->place ? r->place : PLACE_MCP;
-    return r->uri ? place_of_path(r->uri, strcspn(r->uri, "?")) : PLACE_MCP;
+    return r->uri && !r->tools ? place_of_path(r->uri, strcspn(r->uri, "?")) : PLACE_MCP;
 }
 
 /* The places of nginx's site: the path says which tools, /mcp/api also that programs read the
@@ -252,6 +270,8 @@ static void http_serve(const struct app *app, const struct http_source *source)
         take_place(&r);
     if (r.check)
         http_check_serve(app, &r, &a);
+    else if (!place)
+        http_refuse(&a, 404, "", "There is no such place; MCP is at /mcp");
     else if (strcmp(place, PLACE_HEALTH) == 0)
         serve_health(app, &r, broker_ping, &a);
     else if (strcmp(place, PLACE_READY) == 0)

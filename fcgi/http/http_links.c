@@ -154,6 +154,7 @@ void http_upload_serve(const struct app *app, struct http_request *r, struct htt
     if (a->status >= 500)
         report_soften(&e);
     a->detail = err_kind_name(e.kind);
+    log_reason(a->detail, NULL);
     a->body = json_pack("{s:s}", "error", e.text);
 }
 
@@ -195,6 +196,7 @@ void http_check_serve(const struct app *app, struct http_request *r, struct http
     snprintf(headers, sizeof headers, "Sandcgi-Verdict: %d\r\n", upload_status(e.kind));
     a->status = 403;
     a->detail = err_kind_name(e.kind);
+    log_reason(a->detail, NULL);
 }
 
 /* ---- archives ---- */

@@ -9,6 +9,7 @@
 #include "common/base/network.h"
 #include "common/base/parse.h"
 #include "common/base/trace.h"
+#include "fcgi/call_log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -126,6 +127,7 @@ struct mcp_origin http_request_origin(struct http_request *r)
                                .structured = r->answers && strcmp(r->answers, "structured") == 0,
                                .param_header = http_request_param_header,
                                .param_ctx = r,
+                               .refused = call_log_refusal,
                                .cancel_fd = r->source->cancel_fd};
 }
 
@@ -167,13 +169,9 @@ static void http_count(const struct http_request *r, const char *route, const ch
 void http_request_log(const struct http_request *r, const struct http_answer *a, bool stream,
                       int64_t us)
 {
-    const char *outcome = a->status >= 500   ? "failed"
-                          : a->status == 421 ? "sent_on"
-                          : a->status >= 400 ? "refused"
-                                             : "ok";
+    const char *outcome = call_log_outcome(a->status, a->error);
+    const bool went_well = strcmp(outcome, "ok") == 0;
 
-    if (a->error && a->status < 500)
-        outcome = err_is_refusal(err_kind_parse(a->error)) ? "refused" : "failed";
     const struct log_field fields[] = {{.name = "status", .number = a->status},
                                        {.name = "outcome", .text = outcome},
                                        {.name = "error", .text = a->error ? a->error : ""},
@@ -181,8 +179,10 @@ void http_request_log(const struct http_request *r, const struct http_answer *a,
                                        {.name = "us", .number = us}};
     http_count(r, a->what, outcome);
     log_note(LOG_TENANT, r->tenant);
-    log_with(a->quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "%s%s%s",
-             a->what, *a->detail ? " " : "", a->detail);
+    if (!went_well && strcmp(a->what, "tools/call") == 0 && *a->detail)
+        log_note(LOG_TOOL, a->detail);
+    log_with(a->quiet && went_well ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields, ARRAY_LEN(fields),
+             "%s%s%s", a->what, *a->detail ? " " : "", a->detail);
     log_forget();
 }
 
@@ -247,13 +247,22 @@ static bool host_allowed(const struct settings *s, const char *host)
            in_list(s->allowed_hosts, whole("*"));
 }
 
+bool http_host_is_known(const struct settings *s, const char *host)
+{
+    struct piece name = name_of(whole(host ? host : ""));
+
+    return host_allowed(s, host) || (name.len > 0 && *name.text == '[') ||
+           strspn(name.text, "0123456789.") == name.len;
+}
+
 /* A page of PUBLIC_BASE_URL, or of the called host, whose name has been checked. */
 static bool is_own_origin(const char *base_url, const char *host, const char *origin)
 {
     size_t len = strlen(origin);
     size_t scheme = strncasecmp(origin, "http://", 7) == 0 ? 7 : 8;
 
-    if (strncasecmp(base_url, origin, len) == 0 && (!base_url[len] || base_url[len] == '/'))
+    if (strstr(origin, "://") && strncasecmp(base_url, origin, len) == 0 &&
+        (!base_url[len] || base_url[len] == '/'))
         return true;
     return host && (scheme == 7 || strncasecmp(origin, "https://", 8) == 0) &&
            strcasecmp(origin + scheme, host) == 0;
@@ -263,6 +272,8 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
 {
     const struct settings *s = app->settings;
     if (!host_allowed(s, r->host))
+        log_reason("host", NULL);
+    if (!host_allowed(s, r->host))
         return http_refuse(a, 403, "", "Host not allowed (SANDCGI_ALLOWED_HOSTS)");
     if (!r->origin)
         return 0;
@@ -270,14 +281,17 @@ int http_guard_origin(const struct app *app, const struct http_request *r, struc
     for (const char *c = r->origin; *c; c++)
         printable = printable && *c > ' ' && *c <= '~';
     if (!printable || !(is_own_origin(s->public_base_url, r->host, r->origin) ||
-                        in_list(s->allowed_origins, whole(r->origin))))
+                        in_list(s->allowed_origins, whole(r->origin)))) {
+        log_reason("origin", NULL);
         return http_refuse(a, 403, "", "Origin not allowed (SANDCGI_ALLOWED_ORIGINS)");
+    }
     a->allowed = r->origin;
     return 0;
 }
 
 int http_refuse_room(const struct http_request *r, struct http_answer *a)
 {
+    log_reason(r->rate ? "rate" : "max_calls", NULL);
     return http_refuse(
         a, 429, "Retry-After: 1\r\n",
         r->rate ? "Too many calls of this tenant in a short time (RATE); try again later"

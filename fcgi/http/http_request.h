@@ -63,6 +63,10 @@ bool http_request_is(const struct http_request *r, const char *method);
 
 /* ---- checks: each returns 0, or -1 with the refusal in *a ---- */
 
+/* For what needs no token: is the Host one that http_guard_origin lets in, an address, or absent?
+ * Pages of other sites have none of these. */
+bool http_host_is_known(const struct settings *s, const char *host);
+
 /* Against DNS rebinding: an Origin (of browsers) must be PUBLIC_BASE_URL's, that of the called
  * host, or one of SANDCGI_ALLOWED_ORIGINS; the host must be PUBLIC_BASE_URL's, localhost, or one of
  * SANDCGI_ALLOWED_HOSTS. Sets a->allowed. */

@@ -56,6 +56,7 @@ int http_refuse_token(const struct app *app, struct http_request *r, struct http
 int http_refuse_scopes(const struct app *app, struct http_request *r, struct http_answer *a,
                        unsigned scopes, const char *message)
 {
+    log_reason("scope", NULL);
     return refuse(app, r, a, 403, "insufficient_scope", NULL, scopes, message);
 }
 
@@ -100,6 +101,7 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
     if (r->secret &&
         crypto_equal(app->front_secret, strlen(app->front_secret), r->secret, strlen(r->secret)))
         return 0;
+    log_reason("secret", NULL);
     return http_refuse(a, 403, "", "Requests must come from the web server");
 }
 
@@ -110,6 +112,8 @@ static int check_token(const struct app *app, struct http_request *r, struct htt
 
     r->tenant = r->bearer = r->limits = NULL;
     if (!bearer)
+        log_reason("no_token", NULL);
+    if (!bearer)
         return http_refuse_token(app, r, a, NULL, NULL,
                                  "Send the header Authorization: Bearer <token>");
     switch (token_table_find(app->tokens, header + 6 + strspn(header + 6, " "), &r->token)) {
@@ -118,8 +122,9 @@ static int check_token(const struct app *app, struct http_request *r, struct htt
         r->scopes = r->token.scopes;
         return 0;
     case TOKEN_EXPIRED:
+        log_reason("expired_token", NULL);
         return http_refuse_token(app, r, a, "invalid_token", "the token has expired",
-                                 "The token has expired; make another one: sandcgi token add");
+                                 "The token has expired");
     default:
         if (*app->settings->oauth)
             return http_guard_access_token(app, r, a);
@@ -165,6 +170,7 @@ int http_guard_who(const struct app *app, struct http_request *r, struct http_an
     enum network_tier most = tenants_find(&app->settings->tenants, row)->network;
     if (r->network ? network_named(r->network) > most : most < NETWORK_LAN)
         r->network = network_name(most);
+    log_note(LOG_TENANT, r->tenant);
     believe_edge(app, r);
     return 0;
 }
@@ -178,6 +184,8 @@ const struct mcp_server *http_guard_tools(const struct app *app, struct http_req
     const struct mcp_server *server = app_server_for(app, r->tools, row, r->scopes);
     int set = r->tools ? toolset_find(r->tools) : app->settings->toolset;
 
+    if (!server)
+        log_reason(set < 0 ? "unknown_place" : "not_offered", NULL);
     if (set < 0)
         http_refuse(a, 404, "", "No such set of tools (SANDCGI_TOOLS)");
     else if (!server)
@@ -234,6 +242,8 @@ int http_guard_scopes(const struct app *app, struct http_request *r, const json_
     else
         needs = needs_of(all, message);
     if (needs & ~r->scopes) {
+        const struct mcp_tool *tool = mcp_tool_called(all, json_object_get(message, "params"));
+        log_note(LOG_TOOL, tool ? tool->name : NULL);
         scopes_format(needs & ~r->scopes, missing);
         snprintf(text, sizeof text, "This call needs the scope %s, which the token does not have",
                  missing);

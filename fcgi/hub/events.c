@@ -23,7 +23,7 @@ static int set_address(struct sockaddr_un *a, const char *path, struct err *e)
     size_t len = strlen(path);
 
     if (len == 0 || len >= sizeof a->sun_path)
-        return err_set(e, ERR_INVALID, "SANDCGI_EVENTS: the path must have 1 to %zu characters",
+        return err_set(e, ERR_INVALID, "events.sock: the path must have 1 to %zu characters",
                        sizeof a->sun_path - 1);
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(a->sun_path, path, len + 1);
@@ -165,7 +165,7 @@ json_t *events_receive(int fd, struct mcp_event *out)
         if (object && mcp_event_decode(object, out) == 0)
             return object;
         json_decref(object);
-        log_warn("SANDCGI_EVENTS: received a datagram that is not an event");
+        log_warn("events.sock: received a datagram that is not an event");
     }
 }
 

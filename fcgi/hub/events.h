@@ -1,4 +1,4 @@
-/* Events between our processes: one datagram each, to the hub's socket SANDCGI_EVENTS. */
+/* Events between our processes: one datagram each, to the hub's socket, events.sock. */
 #pragma once
 
 #include "common/base/clock.h"

@@ -5,6 +5,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/parse.h"
+#include "common/protocol/audit.h"
 #include "fcgi/commands.h"
 #include "fcgi/nodes/render.h"
 #include "fcgi/nodes/sources.h"
@@ -172,7 +173,10 @@ static int write_changed(struct keeper *k, const struct nodes *list, struct err 
         return 0;
     if (fdio_replace_file(k->words->render, &new, FILE_MODE, e) < 0)
         return -1;
-    log_info("%s has %zu nodes now, %zu before", k->words->render, list->n, k->list.n);
+    const struct log_field fields[] = {{.name = "file", .text = k->words->render},
+                                       {.name = "nodes", .number = (int64_t)list->n}};
+    audit_log(AUDIT_NODES, fields, ARRAY_LEN(fields), 0, 0, "%s has %zu nodes now, %zu before",
+              k->words->render, list->n, k->list.n);
     k->owes_reload = k->words->reload != NULL;
     return 0;
 }

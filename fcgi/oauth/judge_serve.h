@@ -1,6 +1,6 @@
 /*
  * The process that judges access tokens: the one decision for nginx, which asks on
- * SANDCGI_OAUTH_CHECK with each call, and for workers that check tokens themselves. It has the
+ * judge.sock with each call, and for workers that check tokens themselves. It has the
  * workers' rights and may connect to the issuer; it opens no file but those of builtin.
  *
  * A question is a FastCGI request with HTTP_AUTHORIZATION; its connection may be kept. The answer

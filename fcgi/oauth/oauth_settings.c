@@ -49,9 +49,7 @@ static void fill_in(struct oauth_settings *a, const struct oauth_context *c)
     a->builtin = strcmp(c->oauth, BUILTIN) == 0;
     a->issuer = a->builtin ? c->public_base_url : c->oauth;
     a->audience_is_own = !*a->audience;
-    if (!*a->check)
-        set_default(&a->check, mem_printf("%.*s" SOCKET_NAME,
-                                          slash ? (int)(slash + 1 - c->broker) : 0, c->broker));
+    a->check = mem_printf("%.*s" SOCKET_NAME, slash ? (int)(slash + 1 - c->broker) : 0, c->broker);
     if (!*a->audience)
         set_default(&a->audience, mem_printf("%s/mcp", c->public_base_url));
     if (!*a->tenant)
@@ -64,13 +62,10 @@ static int check_unused(const struct oauth_settings *a, struct err *e)
 {
     const struct {
         const char *name, *value;
-    } others[] = {{"SANDCGI_OAUTH_CHECK", a->check},
-                  {"SANDCGI_OAUTH_AUDIENCE", a->audience},
-                  {"SANDCGI_OAUTH_TENANT", a->tenant},
-                  {"SANDCGI_OAUTH_SCOPES", a->scope_names},
-                  {"SANDCGI_OAUTH_LIMITS", a->limits},
-                  {"SANDCGI_OAUTH_INTROSPECT", a->introspect},
-                  {"SANDCGI_OAUTH_CLIENT_FILE", a->client_file}};
+    } others[] = {
+        {"SANDCGI_OAUTH_AUDIENCE", a->audience},     {"SANDCGI_OAUTH_TENANT", a->tenant},
+        {"SANDCGI_OAUTH_SCOPES", a->scope_names},    {"SANDCGI_OAUTH_LIMITS", a->limits},
+        {"SANDCGI_OAUTH_INTROSPECT", a->introspect}, {"SANDCGI_OAUTH_CLIENT_FILE", a->client_file}};
 
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (*others[i].value)

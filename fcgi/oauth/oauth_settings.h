@@ -7,8 +7,9 @@
 
 struct oauth_settings {
     /* read from the table of settings */
-    char *check, *audience, *tenant, *scope_names, *limits, *introspect, *client_file;
+    char *audience, *tenant, *scope_names, *limits, *introspect, *client_file;
     /* derived */
+    char *check;        /* FastCGI socket on which nginx asks about access tokens; owned */
     const char *issuer; /* borrowed */
     bool builtin, audience_is_own;
     unsigned scopes; /* of enum scope, of scope_names */

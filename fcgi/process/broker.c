@@ -3,6 +3,7 @@
 #include "fcgi/commands.h"
 
 #include "common/base/auto.h"
+#include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/node.h"
@@ -64,7 +65,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
         .pool = s->pool,
         .tenants = &s->tenants,
         .index = &s->index,
-        .index_ca = s->index_ca,
+        .index_ca = s->ca,
         .network_dns = s->network_dns,
         .limits_check = (enum limits_check)s->limits_check,
         .allow_images = s->images,
@@ -98,6 +99,7 @@ struct broker_config broker_config_of(const struct settings *s, uid_t client_uid
 static pid_t broker_pid;
 static char socket_dir[] = "/tmp/sandcgi-XXXXXX";
 static char *socket_path, *events_path;
+static int broker_said = -1; /* what a CGI program's broker logs */
 
 static void remove_sockets(void)
 {
@@ -106,7 +108,8 @@ static void remove_sockets(void)
     rmdir(socket_dir);
 }
 
-static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
+/* said_fd: its standard error; -1: ours. */
+static void broker_main(const struct settings *s, int listen_fd, int said_fd, pid_t parent)
 {
     struct err e = ERR_INIT;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -118,6 +121,8 @@ static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
     AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0)
         dup2(null, STDOUT_FILENO);
+    if (said_fd >= 0)
+        dup2(said_fd, STDERR_FILENO);
     log_set_role("broker");
     struct broker_config config = broker_config_of(s, geteuid());
     if (config.limits.tenant_runs == 0) /* there is one tenant */
@@ -130,13 +135,25 @@ static void broker_main(const struct settings *s, int listen_fd, pid_t parent)
     _exit(rc < 0);
 }
 
-int private_broker_ensure(struct settings *s, struct err *e)
+/* A broker's signal may come before it can take it. */
+static void hold_signals(int how)
+{
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(how, &ends, NULL);
+}
+
+int private_broker_ensure(struct settings *s, bool http, struct err *e)
 {
     const struct broker_client client = {.path = s->broker, .cancel_fd = -1, .leave_fd = -1};
     struct err none = ERR_INIT;
+    int said[2] = {-1, -1};
 
     if (broker_ping(&client, &none) == 0)
         return 0;
+    hold_signals(SIG_BLOCK);
     if (!mkdtemp(socket_dir))
         return err_errno(e, "cannot create a directory under /tmp");
     socket_path = mem_printf("%s/broker.sock", socket_dir);
@@ -148,11 +165,18 @@ int private_broker_ensure(struct settings *s, struct err *e)
     free(s->events);
     s->events = mem_strdup(events_path);
     pid_t parent = getpid();
+    /* What has no room is lost: nothing may wait for the web server. */
+    if (http && pipe2(said, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_errno(e, "pipe");
     broker_pid = fork();
+    if (broker_pid == 0)
+        broker_main(s, fd, said[1], parent);
+    hold_signals(SIG_UNBLOCK);
+    if (http)
+        close(said[1]);
+    broker_said = said[0];
     if (broker_pid < 0)
         return err_errno(e, "fork");
-    if (broker_pid == 0)
-        broker_main(s, fd, parent);
     free(s->broker);
     s->broker = mem_strdup(socket_path);
     return 0;
@@ -161,6 +185,24 @@ int private_broker_ensure(struct settings *s, struct err *e)
 bool private_broker_is_ours(void)
 {
     return broker_pid > 0;
+}
+
+void private_broker_let_go(void)
+{
+    AUTO_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char text[4096];
+    struct err e = ERR_INIT;
+
+    if (broker_pid > 0)
+        kill(broker_pid, SIGTERM);
+    for (ssize_t n; broker_said >= 0 && (n = read(broker_said, text, sizeof text)) > 0;)
+        (void)fdio_write_all(STDERR_FILENO, text, (size_t)n, &e);
+    /* With which web servers end a program that has answered. */
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    if (null < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0) {
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+    }
 }
 
 void private_broker_end(void)
@@ -172,6 +214,7 @@ void private_broker_end(void)
     if (!socket_path)
         return;
     remove_sockets();
+    auto_close_fd(&broker_said);
     free(TAKE_PTR(socket_path));
     free(TAKE_PTR(events_path));
 }

@@ -18,17 +18,17 @@
 #define LOOK_MS   250
 #define ANSWER_MS 5000
 
-pid_t guard_find(const struct settings *s, struct err *e)
+pid_t guard_find(const char *socket, struct err *e)
 {
-    AUTO_FD int fd = sock_connect_unix(s->broker, e);
+    AUTO_FD int fd = sock_connect_unix(socket, e);
     pid_t pid = 0;
 
     if (fd < 0 || sock_peer(fd, NULL, &pid, e) < 0)
-        return err_wrap(e, "SANDCGI_BROKER");
+        return -1;
     if (pid > 0)
         return pid;
     return err_set(e, ERR_NOT_FOUND, "the server that listens at %s runs in another container",
-                   s->broker);
+                   socket);
 }
 
 static int send_signal(pid_t guard, int sig, struct err *e)
@@ -58,7 +58,7 @@ static bool has_ended(int pidfd, int timeout_ms)
 static int drain(const struct settings *s, uint64_t wait_ms, struct err *e)
 {
     const struct deadline end = deadline_in_ms((int64_t)wait_ms);
-    pid_t guard = guard_find(s, e);
+    pid_t guard = guard_find(s->broker, e);
 
     if (guard < 0)
         return -1;

@@ -263,7 +263,7 @@ static void master_stop(struct master *m)
         m->give_up = deadline_in_ms(0);
         return;
     }
-    log_act("stop", "stopping; waiting for running programs");
+    log_debug("stopping; waiting for running programs");
     m->give_up = deadline_in_ms((int64_t)m->settings->limits.timeout_max_ms + GRACE_MS);
     if (m->stopping)
         return;

@@ -7,8 +7,10 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/metrics.h"
+#include "common/base/version.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
+#include "fcgi/http/http_request.h"
 #include "fcgi/process/resources.h"
 
 #include <errno.h>
@@ -127,8 +129,10 @@ static void write_workers(const struct call_place *place, struct buf *out)
 
 static void write_all(const struct settings *s, const struct call_place *place, struct buf *out)
 {
-    buf_add_str(out, "# HELP sandcgi_build_info The version.\n# TYPE sandcgi_build_info gauge\n"
-                     "sandcgi_build_info{version=\"" PACKAGE_VERSION "\"} 1\n");
+    buf_addf(out,
+             "# HELP sandcgi_build_info The version.\n# TYPE sandcgi_build_info gauge\n"
+             "sandcgi_build_info{version=\"%s\"} 1\n",
+             sandcgi_version);
     write_status(s, out);
     write_workers(place, out);
     metrics_write(out);
@@ -159,6 +163,20 @@ static void send_all(int fd, const struct buf *b)
     }
 }
 
+/* A page of another site whose name leads here (DNS rebinding) reads nothing. */
+static bool host_is_known(const struct settings *s, const char *head)
+{
+    const char *line = strcasestr(head, "\nhost:");
+    char host[256];
+
+    if (!line)
+        return true;
+    line += strlen("\nhost:");
+    line += strspn(line, " \t");
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(line, " \t\r\n"), line);
+    return http_host_is_known(s, host);
+}
+
 static void answer(int fd, const struct settings *s, const struct call_place *place)
 {
     AUTO_BUF struct buf head = BUF_INIT(REQUEST_MAX);
@@ -170,14 +188,20 @@ static void answer(int fd, const struct settings *s, const struct call_place *pl
     size_t path = sizeof "GET " PATH - 1;
     bool found = strncmp(buf_str(&head), "GET " PATH, path) == 0 &&
                  strchr(" ?", buf_str(&head)[path]);
-    if (found)
+    bool known = host_is_known(s, buf_str(&head));
+    if (!known)
+        buf_add_str(&text, "Host not allowed (SANDCGI_ALLOWED_HOSTS)\n");
+    else if (found)
         write_all(s, place, &text);
     else
         buf_add_str(&text, "GET " PATH "\n");
     buf_addf(&out,
              "HTTP/1.0 %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
              "Content-Length: %zu\r\nConnection: close\r\n\r\n",
-             found ? "200 OK" : "404 Not Found", text.len);
+             !known  ? "403 Forbidden"
+             : found ? "200 OK"
+                     : "404 Not Found",
+             text.len);
     buf_add(&out, text.data, text.len);
     send_all(fd, &out);
 }

@@ -126,9 +126,10 @@ void log_follow(const struct settings *s)
         log_error("SANDCGI_LOG: %s", e.text);
 }
 
-void log_act(const char *audit, const char *text)
+struct audit_place audit_place_of(const struct settings *s)
 {
-    log_with(LOG_LEVEL_INFO, &(struct log_field){.name = "audit", .text = audit}, 1, "%s", text);
+    return (struct audit_place){
+        .broker = s->broker, .log_file = s->log_file, .json = s->log_format == LOG_FORMAT_JSON};
 }
 
 /* ---- SANDBOX_ROOT ---- */

@@ -2,6 +2,7 @@
  * of sessions), what those give up, and the signal that ends them. */
 #pragma once
 
+#include "common/protocol/audit.h"
 #include "fcgi/settings.h"
 
 #include <signal.h>
@@ -35,8 +36,8 @@ void kernel_log_walls(void);
 /* Level, format and file of the guard's log, whose file may have been renamed, or be another one;
  * children inherit them. */
 void log_follow(const struct settings *s);
-/* The line about an administrative act ("start", "reload", "stop"). */
-void log_act(const char *audit, const char *text);
+/* Where the audit line of a command goes; borrowed. */
+struct audit_place audit_place_of(const struct settings *s);
 
 /*
  * Locks SANDBOX_ROOT, which is made if it is not there: another server is refused until *lock_fd is

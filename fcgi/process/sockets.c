@@ -3,6 +3,9 @@
 #include "fcgi/process/sockets.h"
 
 #include "common/base/auto.h"
+#include "common/base/log.h"
+#include "common/base/mem.h"
+#include "common/base/remedy.h"
 #include "common/base/sock.h"
 #include "fcgi/hub/events.h"
 #include "fcgi/process/handed.h"
@@ -10,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -23,6 +27,7 @@ const char *const server_socket_names[N_SOCKETS] = {
     [SOCKET_METRICS] = "metrics",
     [SOCKET_JUDGE] = "judge",
     [SOCKET_OAUTH] = "oauth",
+    [SOCKET_CONTROL] = "control",
     [SOCKET_CONNS_IN] = "conns_in",
     [SOCKET_CONNS_OUT] = "conns_out",
     [SOCKET_EVENTS_IN] = "events_in",
@@ -49,6 +54,8 @@ static const char *address_of(enum server_socket which, const struct settings *s
         return *s->oauth ? s->access.check : "";
     case SOCKET_OAUTH:
         return s->access.builtin ? s->oauth_listen : "";
+    case SOCKET_CONTROL:
+        return s->control;
     default:
         return NULL;
     }
@@ -56,24 +63,25 @@ static const char *address_of(enum server_socket which, const struct settings *s
 
 static const char *setting_of(enum server_socket which)
 {
-    static const char *const settings[] = {
-        "SANDCGI_LISTEN",  "SANDCGI_BROKER",      "SANDCGI_HUB",         "SANDCGI_EVENTS",
-        "SANDCGI_METRICS", "SANDCGI_OAUTH_CHECK", "SANDCGI_OAUTH_LISTEN"};
+    static const char *const settings[] = {"SANDCGI_LISTEN", "SANDCGI_BROKER",  "SANDCGI_HUB",
+                                           "events.sock",    "SANDCGI_METRICS", "judge.sock",
+                                           "oauth.sock",     "SANDCGI_BROKER"};
 
     return settings[which];
 }
 
-/* Who may connect: the web server, or workers and hub. */
+/* Who may connect: the web server, or workers and hub, or this account. */
 static struct sock_owner owner_of(enum server_socket which, const struct settings *s,
                                   const struct account *workers)
 {
     if (which == SOCKET_BROKER || which == SOCKET_EVENTS)
         return (struct sock_owner){.uid = workers->uid, .gid = (gid_t)-1, .mode = 0600};
+    if (which == SOCKET_CONTROL)
+        return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0600};
     if (which == SOCKET_METRICS)
         return (struct sock_owner){.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0660};
-    return (struct sock_owner){.uid = (uid_t)-1,
-                               .gid = s->web_gid ? s->web_gid : (gid_t)-1,
-                               .mode = (mode_t)s->listen_mode};
+    return (struct sock_owner){
+        .uid = (uid_t)-1, .gid = s->web_gid ? s->web_gid : (gid_t)-1, .mode = 0660};
 }
 
 /* ---- opening ---- */
@@ -115,9 +123,6 @@ static int listen_at(enum server_socket which, const char *address, const struct
 
 static const char *mend_of(const struct err *cause)
 {
-    if (cause->kind == ERR_BUSY)
-        return "; is the server started already (sandcgi status)? Else end that process, or set "
-               "another address";
     switch (cause->sys) {
     case EACCES:
     case EROFS:
@@ -131,6 +136,16 @@ static const char *mend_of(const struct err *cause)
     }
 }
 
+/* /run is empty after a boot. Where it cannot be made, listening says what is wrong. */
+static void make_folder_of(const char *address)
+{
+    const char *slash = strrchr(address, '/');
+    AUTO_FREE char *folder = mem_strndup(address, slash ? (size_t)(slash - address) : 0);
+
+    if (*folder && mkdir(folder, 0755) == 0 && chmod(folder, 0755) == 0) /* whatever the umask */
+        log_info("made the folder %s", folder);
+}
+
 static int open_one(struct server_sockets *fresh, enum server_socket which,
                     const struct settings *s, const struct account *workers, struct err *e)
 {
@@ -142,6 +157,7 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
         return -1;
     if (*fd >= 0 || !*address)
         return 0;
+    make_folder_of(address);
     *fd = listen_at(which, address, s, workers, &cause);
     if (*fd < 0 && cause.kind == ERR_BUSY && s->takeover && strchr(address, '/')) {
         AUTO_FREE char *path = sock_beside(address);
@@ -150,6 +166,11 @@ static int open_one(struct server_sockets *fresh, enum server_socket which,
     }
     if (*fd >= 0)
         return 0;
+    if (cause.kind == ERR_BUSY)
+        return err_set(e, ERR_BUSY,
+                       "%s: %s; is the server started already (%s)? Else end that process, or set "
+                       "another address",
+                       setting_of(which), cause.text, remedy(REMEDY_STATUS));
     return err_set(e, cause.kind, "%s: %s%s", setting_of(which), cause.text, mend_of(&cause));
 }
 

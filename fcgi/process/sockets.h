@@ -17,6 +17,7 @@ enum server_socket {
     SOCKET_METRICS,
     SOCKET_JUDGE,
     SOCKET_OAUTH,
+    SOCKET_CONTROL, /* the guard's alone (control.h) */
     SOCKET_CONNS_IN,
     SOCKET_CONNS_OUT,
     SOCKET_EVENTS_IN,
@@ -33,7 +34,7 @@ struct server_sockets {
 };
 
 #define SERVER_SOCKETS_INIT                                                                        \
-    ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
+    ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
 
 /* The name of a socket in SANDCGI_HANDOVER. */
 extern const char *const server_socket_names[N_SOCKETS];

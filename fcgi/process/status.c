@@ -2,6 +2,7 @@
 
 #include "fcgi/commands.h"
 
+#include "common/base/remedy.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
 
@@ -198,7 +199,7 @@ void status_format(const json_t *status, struct buf *out)
     add_errors(json_object_get(status, "lastErrors"), out);
 }
 
-/* -1: there is none; the reason is on standard error. */
+/* Returns the exit status. 1: there is none; the reason is on standard error. */
 static int show_once(const struct broker_client *client, const char *config_path, bool as_json,
                      const char *before)
 {
@@ -207,18 +208,21 @@ static int show_once(const struct broker_client *client, const char *config_path
     json_auto_t *status = broker_status(client, &e);
 
     if (!status) {
-        fprintf(stderr, "sandcgi: the server%s%s is not running: %s\n", config_path ? " of " : "",
-                config_path ? config_path : "", e.text);
-        return -1;
+        const bool ends = e.kind == ERR_LOST; /* it took the question, and went away */
+        fprintf(stderr, "sandcgi: the server%s%s %s%s; to start it: %s\n",
+                config_path ? " of " : "", config_path ? config_path : "",
+                ends ? "is stopping" : "is not running: ", ends ? "" : e.text,
+                remedy(REMEDY_START));
+        return 1;
     }
     if (as_json) {
         json_dumpf(status, stdout, JSON_INDENT(2));
         putchar('\n');
-        return 0;
+    } else {
+        status_format(status, &out);
+        printf("%s%s", before, buf_str(&out));
     }
-    status_format(status, &out);
-    printf("%s%s", before, buf_str(&out));
-    return 0;
+    return *string_of(json_object_get(status, "engine"), "lastError") ? STATUS_NO_ENGINE : 0;
 }
 
 int status_show(const struct settings *s, const char *config_path, bool as_json, bool watch)
@@ -227,7 +231,7 @@ int status_show(const struct settings *s, const char *config_path, bool as_json,
         .path = s->broker, .cancel_fd = -1, .leave_fd = -1, .limit_ms = ANSWER_MS};
 
     if (!watch)
-        return show_once(&client, config_path, as_json, "") < 0;
+        return show_once(&client, config_path, as_json, "");
     for (;;) { /* until a signal, or the reader's end */
         show_once(&client, config_path, as_json, as_json ? "" : CLEAR_SCREEN);
         if (fflush(stdout) == EOF)

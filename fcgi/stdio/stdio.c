@@ -8,6 +8,7 @@
 #include "common/mcp/events/listen.h"
 #include "common/rpc/json.h"
 #include "common/rpc/rpc.h"
+#include "fcgi/call_log.h"
 #include "fcgi/stdio/stdio_calls.h"
 
 #include <errno.h>
@@ -228,6 +229,9 @@ static void serve_message(struct stdio *s, json_t *message, size_t size)
     s->request = (struct stdio_request){
         .id = id, .size = size, .frees = mcp_frees(&s->server, message)};
     mcp_handle(&s->server, &s->origin, message, &a);
+    if (a.error || a.status >= 400)
+        call_log_refusal(&a);
+    log_forget_reason();
     if (a.listen)
         begin_listen(s, id, &a);
     else if (a.body && send_answer(s, a.body) < 0 && is_call(s))
@@ -264,6 +268,7 @@ static void refuse_line(struct stdio *s, const struct err *problem)
     struct mcp_answer a = {0};
 
     mcp_parse_failed(&s->server, problem, &a);
+    call_log_refusal(&a);
     send_line(s, a.body);
     json_decref(a.body);
 }
@@ -401,8 +406,11 @@ int stdio_serve(const struct app *app, int events_fd, struct err *e)
     s.stdio_client.next_message = next_message;
     s.stdio_client.hand_over = hand_over;
     s.stdio_client.ctx = &s;
-    s.origin = (struct mcp_origin){
-        .tenant = TENANT, .out = &s.mcp_out, .cancel_fd = -1, .stdio_client = &s.stdio_client};
+    s.origin = (struct mcp_origin){.refused = call_log_refusal,
+                                   .tenant = TENANT,
+                                   .out = &s.mcp_out,
+                                   .cancel_fd = -1,
+                                   .stdio_client = &s.stdio_client};
     stdio_calls_init(&s.calls, app->settings->max_body);
     stdio_lines_init(&s.in, app->settings->max_body);
     if (open_call_events(&s, e) < 0)

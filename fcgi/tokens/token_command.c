@@ -11,6 +11,7 @@
 #include "common/rpc/json.h"
 #include "fcgi/oauth/server/grant_list.h"
 #include "fcgi/oauth/server/store.h"
+#include "fcgi/process/resources.h"
 #include "fcgi/tokens/token_edit.h"
 #include "fcgi/tokens/token_table.h"
 
@@ -60,22 +61,22 @@ struct order {
     int grants_fd;  /* folder of the authorization server; -1: there is none */
     struct settings settings;
     bool has_settings;
+    struct audit_place place; /* of settings */
 };
 
 /* ---- what is said ---- */
 
-static void audit(const struct order *o, const char *act, const struct token *t)
+static void audit(const struct order *o, enum audit_act act, const struct token *t)
 {
     char scopes[SCOPE_TEXT_MAX];
 
     scopes_format(t->scopes, scopes);
-    const struct log_field fields[] = {{.name = "audit", .text = act},
-                                       {.name = "tenant", .text = t->tenant},
+    const struct log_field fields[] = {{.name = "tenant", .text = t->tenant},
                                        {.name = "id", .text = t->id},
                                        {.name = "scopes", .text = scopes},
                                        {.name = "file", .text = o->path}};
-    log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "%s",
-             strcmp(act, "token-add") == 0 ? "token added" : "token revoked");
+    audit_tell(&o->place, act, fields, ARRAY_LEN(fields),
+               act == AUDIT_TOKEN_ADD ? "token added" : "token revoked");
 }
 
 static bool run_command(const char *command)
@@ -114,21 +115,17 @@ static int tell_nginx(const struct order *o)
 /* A day, or a time from now, as Unix time. */
 static int parse_expires(const char *text, int64_t *out, struct err *e)
 {
-    size_t len = strlen(text);
+    const size_t len = strlen(text);
+    const bool bare = text[strspn(text, "0123456789")] == '\0'; /* a year, perhaps */
     struct tm tm = {0};
-    uint64_t number;
-    AUTO_FREE char *digits = mem_strndup(text, len > 0 ? len - 1 : 0);
+    uint64_t ms;
     const char *end = strptime(text, "%Y-%m-%d", &tm);
-    const int64_t unit = len == 0               ? 0
-                         : text[len - 1] == 'd' ? DAY_S
-                         : text[len - 1] == 'h' ? 3600
-                         : text[len - 1] == 'm' ? 60
-                                                : 0;
 
     if (len == 10 && end && !*end)
         *out = timegm(&tm);
-    else if (unit && parse_u64(digits, 1, EXPIRES_DAYS * (uint64_t)(DAY_S / unit), &number) == 0)
-        *out = clock_unix_s() + (int64_t)number * unit;
+    else if (!bare && parse_duration_ms(text, &ms) == 0 && ms >= 1000 &&
+             ms / 1000 <= (uint64_t)EXPIRES_DAYS * DAY_S)
+        *out = clock_unix_s() + (int64_t)(ms / 1000);
     else
         return err_set(
             e, ERR_INVALID,
@@ -184,7 +181,7 @@ static int run_add(const struct order *o, struct err *e)
     explicit_bzero(text, sizeof text);
     if (!changed)
         return 0;
-    audit(o, "token-add", &token);
+    audit(o, AUDIT_TOKEN_ADD, &token);
     scopes_format(token.scopes, scopes);
     fprintf(stderr, "sandcgi: token %s of tenant %s is in %s (%s)\n", token.id, token.tenant,
             o->path, scopes);
@@ -210,10 +207,9 @@ static int revoke_grants(const struct order *o, struct err *e)
     json_array_foreach(gone, i, row)
     {
         const char *id = json_get_string(row, "id"), *tenant = json_get_string(row, "tenant");
-        const struct log_field fields[] = {{.name = "audit", .text = "oauth-revoke"},
-                                           {.name = "tenant", .text = tenant},
+        const struct log_field fields[] = {{.name = "tenant", .text = tenant},
                                            {.name = "grant", .text = id}};
-        log_with(LOG_LEVEL_INFO, fields, ARRAY_LEN(fields), "grant revoked");
+        audit_tell(&o->place, AUDIT_OAUTH_REVOKE, fields, ARRAY_LEN(fields), "grant revoked");
         fprintf(stderr, "sandcgi: grant %s of tenant %s is revoked\n", id, tenant);
     }
     return (int)json_array_size(gone);
@@ -238,7 +234,7 @@ static int run_revoke(const struct order *o, struct err *e)
     if (o->path && token_edit(o->path, NULL, is_meant, o, &gone, &changed, e) < 0)
         return -1;
     for (size_t i = 0; i < gone.n; i++) {
-        audit(o, "token-revoke", &gone.items[i]);
+        audit(o, AUDIT_TOKEN_REVOKE, &gone.items[i]);
         fprintf(stderr, "sandcgi: token %s of tenant %s is no longer in %s\n", gone.items[i].id,
                 gone.items[i].tenant, o->path);
     }
@@ -424,9 +420,9 @@ static int find_file(struct order *o, size_t act, struct err *e)
         if (settings_load(&o->settings, o->config, e) < 0)
             return -1;
         o->has_settings = true;
+        o->place = audit_place_of(&o->settings);
         o->file = o->settings.tokens_file;
         o->by_server = o->settings.auth == SETTINGS_AUTH_TOKEN;
-        log_follow(&o->settings);
         AUTO_FREE char *folder = mem_printf("%s/" STORE_FOLDER, o->settings.sandbox_root);
         if (o->settings.access.builtin)
             o->grants_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -437,7 +433,7 @@ static int find_file(struct order *o, size_t act, struct err *e)
     if (!*o->file)
         return err_set(e, ERR_INVALID,
                        "SANDCGI_TOKENS_FILE is not set; set it to the file that nginx includes "
-                       "(TOKENS_FILE of nginx/render.sh), or name it with --file");
+                       "(TOKENS_FILE of the site), or name it with --file");
     o->path = realpath(o->file, NULL);
     if (!o->path)
         o->path = mem_strdup(o->file);

@@ -7,6 +7,7 @@
 #include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
+#include "common/base/remedy.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -70,8 +71,8 @@ int token_list_read(const char *path, struct token_list *out, struct err *e)
     *out = (struct token_list){0};
     if (fdio_read_file(path, &text, e) < 0)
         return e && e->kind == ERR_NOT_FOUND
-                   ? err_set(e, ERR_NOT_FOUND, "%s does not exist; sandcgi token add makes it",
-                             path)
+                   ? err_set(e, ERR_NOT_FOUND, "%s does not exist; %s makes it", path,
+                             remedy(REMEDY_TOKEN))
                    : -1;
     char *rest = text.data;
     for (char *line; rc >= 0 && rest && (line = strsep(&rest, "\n"));) {

@@ -1,9 +1,25 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
-# Talking to the user, and running long steps. Sourced by start.sh and setup-nginx.sh; expects $log_file once a step runs.
+# Talking to the user, and running long steps. Sourced by start.sh and setup-nginx.sh; expects $project, and $log_file once a step runs.
+
+# shellcheck source=service/write_file.sh
+source "$project/service/write_file.sh"
 
 say()
 {
     printf '%s\n' "$*"
+}
+
+# A line for maintainers: shown with --verbose, else in the log.
+detail()
+{
+    if [[ -n ${verbose:-} ]]; then say "$*"; else say "$*" >>"$log_file"; fi
+}
+
+# phase TITLE: the next of the parts of a start.
+phase()
+{
+    phases_begun=$((${phases_begun:-0} + 1))
+    printf '%d of 9  %s\n' "$phases_begun" "$1"
 }
 
 # Ends with one line: the error and its remedy. $we names the program, if it is not start.sh.
@@ -40,24 +56,30 @@ seconds_since()
     printf '%d.%d s' $((ms / 1000)) $((ms % 1000 / 100))
 }
 
-# step TITLE COMMAND…: runs it with its output in the log; shows progress and the time it took. Returns its status.
+# step TITLE COMMAND…: runs it with its output in the log; shows progress and the time it took, of one that takes a second, fails, or
+# with --verbose. Returns its status.
 step()
 {
-    local title=$1 began status=0 pid beats=0
+    local title=$1 began status=0 pid beats=0 shown=${verbose:-}
     shift
     began=$(now_ms)
-    printf '  %-44s ' "$title"
+    [[ -z $shown ]] || printf '  %-44s ' "$title"
     printf '\n== %s\n' "$title" >>"$log_file"
     "$@" >>"$log_file" 2>&1 </dev/null &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
         sleep 0.1
         beats=$((beats + 1))
+        if [[ -z $shown ]] && ((beats == 10)); then
+            printf '  %-44s ' "$title"
+            shown=yes
+        fi
         ((beats % 20)) || printf '.'
     done
     wait "$pid" || status=$?
+    ((status == 0)) || [[ -n $shown ]] || printf '  %-44s ' "$title"
     if ((status == 0)); then
-        printf ' %s\n' "$(seconds_since "$began")"
+        [[ -z $shown ]] || printf ' %s\n' "$(seconds_since "$began")"
     else
         printf ' failed\n'
         tail -n 5 "$log_file" | sed 's/^/    | /'
@@ -100,17 +122,6 @@ pid_from()
 random_hex()
 {
     od -An -N32 -tx1 /dev/urandom | tr -d ' \n'
-}
-
-# write_file MODE PATH <text: atomically, with its final mode.
-write_file()
-{
-    local new
-    new=$(mktemp "$2.XXXXXX") || die "cannot write into $(dirname "$2"); check its permissions and the disk"
-    if ! { cat >"$new" && chmod "$1" "$new" && mv -f "$new" "$2"; }; then
-        rm -f "$new"
-        die "cannot write $2; check its permissions and the disk"
-    fi
 }
 
 systemd_runs()

@@ -104,7 +104,8 @@ start_own_podman()
         driver=(--storage-driver overlay)
     fi
     rm -f "$own_podman_socket"
-    setsid podman "${driver[@]}" system service --time=0 "unix://$own_podman_socket" >>"$log_dir/podman.log" 2>&1 </dev/null 9>&- &
+    # Podman of Debian 12 builds from the Dockerfile of the folder that its service runs in.
+    setsid env -C / podman "${driver[@]}" system service --time=0 "unix://$own_podman_socket" >>"$log_dir/podman.log" 2>&1 </dev/null 9>&- &
     printf '%s\n' "$!" | write_file 0644 "$podman_pid_file"
     disown 2>>"$log_file" || true # it may have ended
     step "waiting for Podman" wait_until 20 podman_settles
@@ -165,7 +166,7 @@ ensure_engine()
         if ! env_value DOCKER_HOST >/dev/null; then
             [[ -z $(tail -c 1 "$env_file") ]] || printf '\n' >>"$env_file"
             printf 'DOCKER_HOST=%s\n' "$engine" >>"$env_file"
-            say "  noted the engine in $env_file: DOCKER_HOST=$engine"
+            detail "  noted the engine in $env_file: DOCKER_HOST=$engine"
         fi
     fi
 }
@@ -192,12 +193,12 @@ wait_for_limits()
 choose_no_network()
 {
     if [[ -n $(setting SANDBOX_NETWORK '') ]]; then
-        say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/README.md, Network)"
+        say "  the engine is rootless: SANDBOX_NETWORK=public cannot be granted there (fcgi/security.md, Network)"
         return
     fi
     export SANDBOX_NETWORK=none
     note_settings start.sh SANDBOX_NETWORK
-    say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/README.md, Network)"
+    say "  programs get no network, as the engine is rootless: SANDBOX_NETWORK=none in $env_file (fcgi/security.md, Network)"
 }
 
 # The firewall rules of SANDBOX_NETWORK. The server tests them itself, and refuses a network without them.

@@ -90,36 +90,38 @@ run_first_program()
     printf ' %s, %s after the start\n' "$(seconds_since "$began")" "$(seconds_since "$start_ms")"
 }
 
-# Commands that work as pasted, from any folder.
+# Commands that work as pasted, from any folder. The token itself is shown on a terminal alone.
 print_ending()
 {
-    local token call options words
+    local header options words link=
     mapfile -t words < <(front_options)
     options=$(printf '%q ' "${words[@]}")
     # shellcheck disable=SC2016 # the user's shell expands it
-    token=$(printf '"Authorization: Bearer $(sed -n s/^MCP_API_TOKEN=//p %q)"' "$env_file")
-    call=$(printf 'curl -sS %s%s/mcp/api -H "Content-Type: application/json" -H %s' "$options" "$(front_url)" "$token")
+    header=$(printf '"Authorization: Bearer $(sed -n s/^MCP_API_TOKEN=//p %q)"' "$env_file")
+    if on_terminal; then
+        header=$(printf %q "Authorization: Bearer $api_token")
+        link="#token=$(jq -rn --arg token "$api_token" '$token | @uri')"
+    fi
     cat <<END
 
-sandcgi answers on this machine:
-${page_dir:+  page           http://localhost:$http_port/
-}  MCP endpoint   $(front_url)/mcp   (certificate: $cert)
-                 http://localhost:$http_port/mcp
-  for programs   $(front_url)/mcp/api   (results are objects)
-  token          MCP_API_TOKEN in $env_file
-  logs           $log_dir
+sandcgi answers on this machine.
+${page_dir:+
+Run a program in the browser:
+  http://localhost:$http_port/$link
+}
+Add it to Claude Code:
+claude mcp add --transport http sandcgi http://localhost:$http_port/mcp --header $header
 
-Three commands to paste:
+Call it from a shell:
+curl -sS $options$(front_url)/mcp/api -H "Content-Type: application/json" -H $header -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_code","arguments":{"language":"python","code":"print(6 * 7)"}}}' | jq .result.structuredContent
 
-1. What is there to run?
-$call -d '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_runners","arguments":{}}}' | jq .result.structuredContent
-
-2. Run a program that writes a file:
-$call -d '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"print(6 * 7); open(\"answer.txt\", \"w\").write(\"forty-two\\\\n\")"}}}' | jq .result.structuredContent
-
-3. Fetch a file that a program wrote:
-curl -sS $options"\$($call -d '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"run_code","arguments":{"conversationId":"demo","language":"python","code":"open(\"hello.txt\", \"w\").write(\"hello from a sandbox\\\\n\")"}}}' | jq -r '.result.structuredContent.files[0].url')"
-
-./start.sh --status shows the status, ./start.sh --stop stops the server; $binary token add --config $env_file --tenant NAME creates another token.
+The token is MCP_API_TOKEN in $env_file, the certificate is $cert, logs are in $log_dir.
+Other clients: README.md. More tokens: $binary token add --config $env_file --tenant NAME
+./start.sh --status shows the status, ./start.sh --stop stops the server.
 END
+}
+
+on_terminal()
+{
+    [[ -t 1 ]]
 }

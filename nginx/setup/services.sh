@@ -76,14 +76,15 @@ write_front_secret()
     local secret
     secret=$(random_hex)
     printf '%s\n' "$secret" | write_file 0600 "$SANDCGI_SECRET_FILE"
-    printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$secret" | write_file 0640 "$run_dir/front-secret.conf"
-    [[ -z $nginx_user ]] || chgrp "${nginx_user#* }" "$run_dir/front-secret.conf"
+    printf 'fastcgi_param SANDCGI_SECRET "%s";\n' "$secret" | write_file 0600 "$run_dir/front-secret.conf"
 }
 
 # What nginx checks the URLs of files with.
 write_file_key()
 {
-    run_server file-key | write_file 0600 "$run_dir/file-key.conf"
+    local key
+    key=$(run_server file-key)
+    printf '%s\n' "$key" | write_file 0600 "$run_dir/file-key.conf"
 }
 
 # The token of .env belongs to the tenant "default", beside those that sandcgi token added; an earlier one of .env is taken away.
@@ -172,7 +173,7 @@ end_strays()
     local pids pid
     mapfile -t pids < <(stray_processes)
     ((${#pids[@]})) || return 0
-    say "  ending ${#pids[@]} processes whose master was killed"
+    detail "  ending ${#pids[@]} processes whose master was killed"
     kill -TERM "${pids[@]}" 2>/dev/null || true
     for pid in "${pids[@]}"; do
         wait_gone 10 "$pid" || kill -KILL "$pid" 2>/dev/null || true
@@ -240,7 +241,7 @@ start_sandcgi()
     wait_until 10 sandcgi_listens "$pid" ||
         die "sandcgi did not start: $(last_complaint "$sandcgi_log"); the log is $sandcgi_log"
     note_sandcgi
-    say "  started sandcgi (process $pid)"
+    detail "  started sandcgi (process $pid)"
 }
 
 # What runs: another program or other settings are taken up by a reload, another environment by a restart.
@@ -260,41 +261,15 @@ environment_is_noted()
     [[ $(environment_hash) == "$(cat "$run_dir/environment.hash" 2>/dev/null)" ]]
 }
 
-children_of()
-{
-    grep -ls "^PPid:[[:space:]]$1\$" /proc/[1-9]*/status | cut -d / -f 3
-}
-
 # The new program and settings, without a refused call: running programs, sessions and sandboxes stay.
 reload_sandcgi()
 {
-    local pid=$1 before size
-    before=$(children_of "$pid")
-    size=$(stat -c %s "$sandcgi_log")
-    kill -HUP "$pid"
-    wait_until 20 reload_is_done "$pid" "$before" "$size" || die "sandcgi (process $pid) does not reload; see $sandcgi_log"
-    if complaint_after "$size" >/dev/null; then
-        die "sandcgi goes on as before: $(complaint_after "$size")"
-    fi
+    local said
+    mapfile -d '' -t environment < <(server_environment)
+    said=$(env -i "${environment[@]}" "$binary" reload --config "$env_file" 2>&1 >/dev/null 9>&-) ||
+        die "sandcgi goes on as before: $(printf '%s\n' "$said" | tail -n 1)"
     note_sandcgi
-    say "  sandcgi (process $pid) has taken up the program and the settings"
-}
-
-# A line of the log behind its first $1 bytes.
-complaint_after()
-{
-    tail -c "+$(($1 + 1))" "$sandcgi_log" | grep -o 'settings not reloaded: .*'
-}
-
-# reload_is_done PID BEFORE SIZE: a process that was not there before has children, or the log has a complaint.
-reload_is_done()
-{
-    local child
-    complaint_after "$3" >/dev/null && return
-    for child in $(children_of "$1"); do
-        [[ $'\n'$2$'\n' == *$'\n'$child$'\n'* ]] || [[ -z $(children_of "$child") ]] || return 0
-    done
-    return 1
+    say "  sandcgi (process $1) has taken up the program and the settings"
 }
 
 # True also when it has ended: the caller finds out next.
@@ -326,11 +301,11 @@ start_nginx()
         die "nginx refuses its configuration: $(grep -o '\[emerg\].*' "$log_file" | tail -n 1); see $log_file"
     if pid=$(nginx_pid); then
         kill -HUP "$pid"
-        say "  nginx (process $pid) has reloaded its configuration"
+        detail "  nginx (process $pid) has reloaded its configuration"
     else
         "${nginx[@]}" >>"$log_file" 2>&1 </dev/null 9>&- || die "nginx did not start; see $log_dir/nginx-error.log and $log_file"
         wait_until 10 nginx_pid >/dev/null || die "nginx did not start; see $log_dir/nginx-error.log"
-        say "  started nginx (process $(nginx_pid))"
+        detail "  started nginx (process $(nginx_pid))"
     fi
     printf '%s %s\n' "$https_port" "$http_port" | write_file 0644 "$run_dir/ports"
     nginx_hash | write_file 0600 "$run_dir/nginx.hash"

@@ -6,6 +6,10 @@ readonly defaults_of_ports='8443 8080'
 # The places below the state folder: the environment's, else the one of earlier calls, else the usual one.
 choose_places()
 {
+    binary=$project/build/sandcgi
+    program=$binary
+    # Their names of before.
+    NGINX_HTTPS_PORT=${NGINX_HTTPS_PORT:-${SANDCGI_HTTPS_PORT:-}} NGINX_HTTP_PORT=${NGINX_HTTP_PORT:-${SANDCGI_HTTP_PORT:-}}
     env_file=${SANDCGI_ENV_FILE:-$project/.env}
     [[ $env_file == /* ]] || env_file=$PWD/$env_file
     state=${SANDCGI_STATE_DIR:-}
@@ -16,8 +20,6 @@ choose_places()
     fi
     [[ $state == /* ]] || state=$PWD/$state
     owner_file=$state/run/env-file
-    binary=$project/build/sandcgi
-    program=$binary
     run_dir=$state/run
     log_dir=$state/log
     log_file=$log_dir/start.log
@@ -36,7 +38,7 @@ check_owner()
     local owner
     owner=$(cat "$owner_file" 2>/dev/null) || return 0
     [[ $owner == "$env_file" || ! -e $owner ]] ||
-        die "the state folder $state belongs to the server of $owner; for another server set SANDCGI_STATE_DIR to a folder of its own, SANDCGI_HTTPS_PORT and SANDCGI_HTTP_PORT to free ports"
+        die "the state folder $state belongs to the server of $owner; for another server set SANDCGI_STATE_DIR to a folder of its own, NGINX_HTTPS_PORT and NGINX_HTTP_PORT to free ports"
 }
 
 make_places()
@@ -54,23 +56,44 @@ make_places()
     printf '%s\n' "$env_file" | write_file 0644 "$owner_file"
 }
 
-# The value of KEY in .env, as the server reads it; fails when it is not there. The last line of a key counts.
+# The value of KEY in .env; fails when it is not there. The program reads it, once it is built.
 env_value()
 {
-    local key=$1 line value found=1
+    local value status=0
     [[ -f $env_file ]] || return 1
+    value=$("$program" settings --get "$1" --config "$env_file" 2>/dev/null) || status=$?
+    ((status <= 1)) || { value=$(env_line "$1") && status=0; } || status=1 # not built, or an older one
+    ((status == 0)) && printf '%s' "$value"
+}
+
+# The same without the program (common/base/conf_line.c). The last line of a key counts.
+env_line()
+{
+    local line value found=1
     while IFS= read -r line || [[ -n $line ]]; do
-        line=${line#"${line%%[![:space:]]*}"}
-        line=${line#export }
-        [[ $line == "$key="* ]] || continue
-        value=${line#*=}
-        value=${value%"${value##*[![:space:]]}"}
-        if [[ $value =~ ^\"(.*)\"$ || $value =~ ^\'(.*)\'$ ]]; then
+        [[ ${line#$'\xef\xbb\xbf'} =~ ^[[:space:]]*(export[[:space:]]+)?$1[[:space:]]*=(.*)$ ]] || continue
+        value=${BASH_REMATCH[2]%$'\r'} found=0
+        if [[ $value =~ ^[[:space:]]*\"([^\"]*)\"[[:space:]]*(#.*)?$ || $value =~ ^[[:space:]]*\'([^\']*)\'[[:space:]]*(#.*)?$ ]]; then
             value=${BASH_REMATCH[1]}
+        else
+            value=${value%%[[:space:]]#*}
+            value=${value#"${value%%[![:space:]]*}"}
+            value=${value%"${value##*[![:space:]]}"}
         fi
-        found=0
     done <"$env_file"
     ((found == 0)) && printf '%s' "$value"
+}
+
+declare -A values=()
+
+# All settings as the program has them, with defaults; times and sizes are in one form.
+load_values()
+{
+    local pair text
+    text=$("$program" settings --values --config "$env_file" 2>&1) || die "${text#sandcgi: }"
+    while IFS= read -r pair; do
+        values[${pair%%=*}]=${pair#*=}
+    done <<<"$text"
 }
 
 # setting KEY DEFAULT: environment before .env before the default; an empty value counts as not set. Where the server takes another
@@ -82,7 +105,7 @@ setting()
     printf '%s' "${value:-$2}"
 }
 
-# "30s", "5m", "1h", "500ms" or plain seconds, to whole seconds (rounded up).
+# "30s", "5m", "1h" or "500ms", as the program prints times, to whole seconds (rounded up).
 to_seconds()
 {
     [[ $1 =~ ^([0-9]{1,9})(ms|s|m|h)?$ ]] || return 1
@@ -98,14 +121,9 @@ to_seconds()
 write_env_file()
 {
     [[ ! -e $env_file ]] || return 0
-    local https=${SANDCGI_HTTPS_PORT:-${defaults_of_ports% *}} http=${SANDCGI_HTTP_PORT:-${defaults_of_ports#* }}
-    local file_secret token
-    file_secret=$(random_hex) token=$(random_hex)
-    [[ ${#file_secret} -eq 64 && ${#token} -eq 64 ]] || die "no randomness from /dev/urandom; without it no secrets can be made"
-    sed -e "s|^FILE_SECRET=.*|FILE_SECRET=$file_secret|" -e "s|^MCP_API_TOKEN=.*|MCP_API_TOKEN=$token|" \
-        -e "s|^NGINX_HTTPS_PORT=.*|NGINX_HTTPS_PORT=$https|" -e "s|^NGINX_HTTP_PORT=.*|NGINX_HTTP_PORT=$http|" \
-        -e "s|^PUBLIC_BASE_URL=.*|PUBLIC_BASE_URL=https://localhost:$https|" "$project/.env.example" |
-        write_file 0600 "$env_file"
+    local https=${NGINX_HTTPS_PORT:-${defaults_of_ports% *}} http=${NGINX_HTTP_PORT:-${defaults_of_ports#* }}
+    "$project/service/settings.sh" "$env_file" '' "$project/.env.example" "NGINX_HTTPS_PORT=$https" "NGINX_HTTP_PORT=$http" \
+        "PUBLIC_BASE_URL=https://localhost:$https" || die "$env_file could not be made, see above"
     say "  wrote $env_file with random secrets"
 }
 
@@ -118,7 +136,7 @@ remember_choices()
     if [[ -n $earlier && $earlier != "$state" ]] && pid_from "$earlier/run/sandcgi.pid" sandcgi "$env_file" >/dev/null; then
         die "the server of $env_file runs in $earlier; stop it first: SANDCGI_STATE_DIR=$earlier ./start.sh --stop"
     fi
-    for name in START_STATE_DIR=$state NGINX_HTTPS_PORT=${SANDCGI_HTTPS_PORT:-} NGINX_HTTP_PORT=${SANDCGI_HTTP_PORT:-} \
+    for name in START_STATE_DIR=$state NGINX_HTTPS_PORT=${NGINX_HTTPS_PORT:-} NGINX_HTTP_PORT=${NGINX_HTTP_PORT:-} \
         PUBLIC_BASE_URL=$url; do
         value=${name#*=} name=${name%%=*}
         [[ -z $value || $value == "$(env_value "$name")" ]] || replace_setting "$name" "$value"
@@ -168,8 +186,8 @@ default_http_port()
 derive_settings()
 {
     local max
-    https_port=${SANDCGI_HTTPS_PORT:-$(setting NGINX_HTTPS_PORT "${defaults_of_ports% *}")}
-    http_port=${SANDCGI_HTTP_PORT:-$(setting NGINX_HTTP_PORT "$(default_http_port)")}
+    https_port=$(setting NGINX_HTTPS_PORT "${defaults_of_ports% *}")
+    http_port=$(setting NGINX_HTTP_PORT "$(default_http_port)")
     check_port NGINX_HTTPS_PORT "$https_port"
     check_port NGINX_HTTP_PORT "$http_port"
     nginx_user=$(nginx_account)
@@ -177,7 +195,6 @@ derive_settings()
     SANDBOX_ROOT=$(setting SANDBOX_ROOT "$state/sandboxes")
     SANDCGI_LISTEN=$(setting SANDCGI_LISTEN "$run_dir/front.sock")
     SANDCGI_HUB=$(setting SANDCGI_HUB "$run_dir/hub.sock")
-    SANDCGI_EVENTS=$(setting SANDCGI_EVENTS "$run_dir/events.sock")
     SANDCGI_BROKER=$(setting SANDCGI_BROKER "$run_dir/broker.sock")
     SANDCGI_SECRET_FILE=$(setting SANDCGI_SECRET_FILE "$run_dir/front-secret")
     SANDCGI_TOKENS_FILE=$(setting SANDCGI_TOKENS_FILE "$tokens_file")
@@ -187,7 +204,7 @@ derive_settings()
     sandcgi_log=$SANDCGI_LOG
     PUBLIC_BASE_URL=$(setting PUBLIC_BASE_URL "https://localhost:$https_port")
     [[ ! $PUBLIC_BASE_URL =~ ^https://localhost:[0-9]+/?$ ]] || PUBLIC_BASE_URL=https://localhost:$https_port
-    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
+    export SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_HUB SANDCGI_BROKER SANDCGI_SECRET_FILE PUBLIC_BASE_URL
     export SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD SANDCGI_LOG
     if ((EUID == 0)); then
         SANDCGI_USER=$(setting SANDCGI_USER sandcgi)
@@ -203,7 +220,7 @@ derive_settings()
 # server.
 note_places()
 {
-    note_settings start.sh SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_EVENTS SANDCGI_BROKER SANDCGI_SECRET_FILE \
+    note_settings start.sh SANDBOX_ROOT SANDCGI_LISTEN SANDCGI_LISTEN_GROUP SANDCGI_HUB SANDCGI_BROKER SANDCGI_SECRET_FILE \
         SANDCGI_USER SANDCGI_TOKENS_FILE SANDCGI_TOKENS_RELOAD SANDCGI_LOG
 }
 

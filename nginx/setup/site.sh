@@ -40,13 +40,6 @@ public_host()
     printf '%s' "$host"
 }
 
-# X for every header Mcp-Param-X: the operator's, and those by which an edge finds the node of a call.
-param_headers()
-{
-    printf '%s' "$(setting NGINX_PARAM_HEADERS '')"
-    [[ $(setting SANDCGI_ROUTE_HEADERS false) != true ]] || printf ' Conversation Run Sandbox'
-}
-
 # Its path, without a slash at the end.
 public_path()
 {
@@ -70,45 +63,38 @@ socket_for_nginx()
 oauth_backend()
 {
     [[ $(setting SANDCGI_OAUTH '') == builtin ]] || return 0
-    socket_for_nginx "$(setting SANDCGI_OAUTH_LISTEN "${SANDCGI_BROKER%/*}/oauth.sock")"
+    socket_for_nginx "${SANDCGI_BROKER%/*}/oauth.sock"
 }
 
 # The socket of the process that judges access tokens; empty: static tokens alone.
 judge_for_nginx()
 {
     [[ -n $(setting SANDCGI_OAUTH '') ]] || return 0
-    socket_for_nginx "$(setting SANDCGI_OAUTH_CHECK "${SANDCGI_BROKER%/*}/judge.sock")"
+    socket_for_nginx "${SANDCGI_BROKER%/*}/judge.sock"
 }
 
 # Seconds that nginx waits for a worker: longer than the longest run.
 read_timeout()
 {
-    local max
-    max=$(setting SANDBOX_TIMEOUT_MAX 300s)
-    max=$(to_seconds "$max") || die "SANDBOX_TIMEOUT_MAX must be a time such as 300s, not '$max'; correct it in $env_file"
-    printf '%d' $((max + 120))
+    printf '%d' $(($(to_seconds "${values[SANDBOX_TIMEOUT_MAX]}") + 120))
 }
 
 # render_site FOLDER NAME=VALUE…: fills the templates from the settings and the values given.
 render_site()
 {
-    local folder=$1 signed_urls=1 store=1 timeout
+    local folder=$1 signed_urls=1 store=1
     shift
-    timeout=$(read_timeout)
-    [[ $(setting SANDBOX_URL_TTL 0) =~ [1-9] ]] || signed_urls=
-    [[ -n $(setting SANDBOX_STORE '') ]] || store=
+    load_values
+    [[ ${values[SANDBOX_URL_TTL]} =~ [1-9] ]] || signed_urls=
+    [[ -n ${values[SANDBOX_STORE]} ]] || store=
     "$project/nginx/render.sh" "$folder" \
         SANDBOX_ROOT="$SANDBOX_ROOT" BACKEND="$(socket_for_nginx "$SANDCGI_LISTEN")" HUB="$(socket_for_nginx "$SANDCGI_HUB")" \
         JUDGE="$(judge_for_nginx)" PUBLIC_URL="$PUBLIC_BASE_URL" \
         OAUTH_BACKEND="$(oauth_backend)" \
-        READ_TIMEOUT="$timeout" SIGNED_URLS="$signed_urls" STORE="$store" \
-        BODY_MAX="$(setting SANDCGI_MAX_BODY 16m)" UPLOAD_MAX="$(setting SANDBOX_UPLOAD_MAX "$(setting SANDBOX_MAX_UPLOAD_BYTES 2g)")" \
-        RATE="$(setting NGINX_RATE 50)" BURST="$(setting NGINX_BURST 200)" CONNS="$(setting NGINX_CONNS 32)" \
-        REAL_IP_FROM="$(setting NGINX_REAL_IP_FROM '')" REAL_IP_HEADER="$(setting NGINX_REAL_IP_HEADER X-Forwarded-For)" \
-        UPLOAD_CONNS="$(setting NGINX_UPLOAD_CONNS 16)" STREAMS="$(setting SANDCGI_MAX_STREAMS 2000)" \
-        HOSTS="$(public_host) $(setting SANDCGI_ALLOWED_HOSTS '')" \
-        ORIGINS="$(public_origin) $(setting SANDCGI_ALLOWED_ORIGINS '')" PARAM_HEADERS="$(param_headers)" \
-        NETWORKS="$(setting NGINX_NETWORKS '')" NEVER_REUSE="$(setting NGINX_NEVER_REUSE '')" \
-        TOOLSETS="$(setting NGINX_TOOLSETS '')" PROFILES="$(setting NGINX_PROFILES all)" "$@" ||
+        READ_TIMEOUT="$(read_timeout)" SIGNED_URLS="$signed_urls" STORE="$store" UPLOAD_MAX="${values[SANDBOX_UPLOAD_MAX]}" \
+        RATE="${values[NGINX_RATE]}" BURST=$((4 * ${values[NGINX_RATE]})) \
+        REAL_IP_FROM="${values[NGINX_REAL_IP_FROM]}" REAL_IP_HEADER="${values[NGINX_REAL_IP_HEADER]}" \
+        HOSTS="$(public_host) ${values[SANDCGI_ALLOWED_HOSTS]}" \
+        ORIGINS="$(public_origin) ${values[SANDCGI_ALLOWED_ORIGINS]}" PROFILES="${values[NGINX_PROFILES]}" "$@" ||
         die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
 }

@@ -71,6 +71,12 @@ bool languages_read(struct languages *l, int argc, char **argv);
 /* NULL: there is none of that name. */
 const struct options *languages_find(const struct languages *l, const char *name, size_t len);
 
+/* ---- calls.c: what the kernel refuses to us and to all that we start, whatever the engine allows
+ * ---- */
+
+/* Before anything of a user's is started. False with errno set: nothing may be started. */
+bool calls_confine(void);
+
 /* ---- inbox.c: our stdin ---- */
 
 /* Reads what has come, and hands over the whole records of it; take's data is valid until it

@@ -39,6 +39,10 @@ int main(int argc, char **argv)
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     if ((argc != 2 || strcmp(argv[1], "serve") != 0) && !languages_read(&l, argc, argv))
         return ENTRY_FAILED;
+    if (!calls_confine()) {
+        entry_error(errno, "the filter of system calls");
+        return ENTRY_FAILED;
+    }
     signal_fd = open_signals();
     if (signal_fd < 0) {
         entry_error(errno, "signals");

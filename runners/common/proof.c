@@ -25,8 +25,6 @@
 /* Two numbers. */
 #define QUOTA_MAX 64
 
-#define KEYCTL_READ       11
-#define SESSION_KEYRING   (-3)
 #define IOPRIO_OF_PROCESS 1
 
 /* What other processes of the same user can change of one. Zeroed before, so that it can be
@@ -52,8 +50,6 @@ static struct {
     uint64_t oom_kills;
     char quota[QUOTA_MAX];   /* "": the kernel does not tell */
     long sockets, time_wait; /* -1: the kernel does not tell */
-    long n_keys;
-    char keys[256];
 } start;
 
 static void traits_read(struct traits *t, pid_t pid)
@@ -131,13 +127,6 @@ static bool is_more(long now, long *least)
     return now < 0 ? *least >= 0 : now > *least;
 }
 
-/* The keyring that all processes of a container have in common. Most engines forbid the call. */
-static long keys_read(char *keys, size_t size)
-{
-    memset(keys, 0, size);
-    return syscall(SYS_keyctl, KEYCTL_READ, SESSION_KEYRING, keys, size);
-}
-
 /* Memory that the process has for itself. */
 static uint64_t own_memory(pid_t pid)
 {
@@ -166,7 +155,7 @@ static uint64_t templates_memory(void)
 /* What of that is not as it was; NULL = nothing. */
 static const char *kernel_differs(void)
 {
-    char keys[sizeof(start.keys)], quota[sizeof(start.quota)];
+    char quota[sizeof(start.quota)];
     long sockets, time_wait;
 
     report_quota(quota, sizeof(quota));
@@ -174,9 +163,6 @@ static const char *kernel_differs(void)
         return "its limit of processor time has changed";
     if (report_oom_kills() != start.oom_kills)
         return "it ran out of memory";
-    if (keys_read(keys, sizeof(keys)) != start.n_keys ||
-        memcmp(keys, start.keys, sizeof(keys)) != 0)
-        return "the session keyring has changed";
     sockets_read(&sockets, &time_wait);
     if (is_more(sockets, &start.sockets))
         return "sockets are left";
@@ -229,7 +215,6 @@ void proof_note(void)
     start.oom_kills = report_oom_kills();
     report_quota(start.quota, sizeof(start.quota));
     sockets_read(&start.sockets, &start.time_wait);
-    start.n_keys = keys_read(start.keys, sizeof(start.keys));
 }
 
 void proof_note_sockets(void)

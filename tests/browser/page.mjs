@@ -101,6 +101,22 @@ test("a wrong token is told, or one that has expired, and so is what to do; the 
   equal(await page.evaluate(() => localStorage.length), 0, "what is kept after it was forgotten");
 });
 
+test("a sign-in link opens the page; its token leaves the address and the history, and is not kept", async (page, site) => {
+  await page.goto(`${site.url}#token=${encodeURIComponent(site.token)}&c=linked`);
+  await page.waitForSelector("#languages input");
+  check(await page.isHidden("#gate"), "not asked");
+  check(!(await page.evaluate(() => JSON.stringify([localStorage, sessionStorage]))).includes(site.token), "the token is kept");
+  equal(new URL(page.url()).hash, "#c=linked");
+  await page.reload();
+  await page.waitForSelector("#token:focus");
+  await page.evaluate((token) => { location.hash = `token=${token}`; }, site.token);
+  await page.waitForSelector("#gate", { state: "hidden" });
+  check(!page.url().includes("token"), page.url());
+  await page.goto(`${site.url}?again#token=${"0".repeat(48)}`);
+  await until(async () => /does not know this token/.test(await page.textContent("#token-problem")), "a wrong one is told");
+  check(!page.url().includes("token"), page.url());
+});
+
 test("output comes while it is printed, stderr told apart, colours and carriage returns as a terminal has them; cancel ends it", async (page, site) => {
   await enter(page, site);
   await write(page, `import sys, time

@@ -73,8 +73,8 @@ class Clone:
 
     def environment(self):
         return clean_environment() | {
-            "SANDCGI_STATE_DIR": self.state, "SANDCGI_HTTPS_PORT": str(self.https_port),
-            "SANDCGI_HTTP_PORT": str(self.http_port), "DOCKER_HOST": engine.host()}
+            "SANDCGI_STATE_DIR": self.state, "NGINX_HTTPS_PORT": str(self.https_port),
+            "NGINX_HTTP_PORT": str(self.http_port), "DOCKER_HOST": engine.host()}
 
     def start_sh(self, *arguments, timeout=1200, environment=None):
         """Runs ./start.sh; (exit status, everything it printed)."""

@@ -21,6 +21,8 @@ from sites import DIE_WITH_US, free_port
 TOOLS = ("dpkg-buildpackage", "dh", "lintian", "mmdebstrap", "systemd-analyze", "systemd-socket-activate", "unshare")
 SUITE = "bookworm"
 PACKAGES = "adduser,procps,nginx-light,systemd-standalone-tmpfiles"
+RELEASE = "0.999.0"  # that is upgraded from
+_AUTHOR = os.environ | {f"GIT_{who}_{what}": "tests@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 CONFIG = "/etc/sandcgi/sandcgi.conf"
 BUILT = "debian-runner-"  # and the runner: the repository of what build_images() makes
 RENAMING_CLIENT = f"""#!/bin/bash
@@ -68,27 +70,42 @@ def _begin_root():
 
 @functools.cache
 def package():
-    """The path of the .deb; the .changes lies beside it."""
+    """The path of the .deb of a release that this tree is cut to; the .changes lies beside it."""
     folder, _ = _begin_root()
+    source = f"{folder}/build/sandcgi"
     os.mkdir(f"{folder}/build")
-    make_clone(f"{folder}/build/sandcgi")
-    _quietly(["dpkg-buildpackage", "-us", "-uc", "-b"], cwd=f"{folder}/build/sandcgi",
-             env=os.environ | {"DEB_BUILD_OPTIONS": f"noautodbgsym parallel={os.cpu_count()}", "LC_ALL": "C.UTF-8"})
-    return glob.glob(f"{folder}/build/sandcgi_*.deb")[0]
-
-
-def newer_package():
-    """The same with a higher version."""
-    deb, folder = package(), os.path.dirname(package())
-    shutil.rmtree(f"{folder}/newer", ignore_errors=True)
-    _quietly(["dpkg-deb", "-R", deb, f"{folder}/newer"])
-    control = f"{folder}/newer/DEBIAN/control"
-    with open(control, encoding="utf-8") as file:
-        text = re.sub(r"^Version: .*", r"\g<0>+next", file.read(), flags=re.M)
-    with open(control, "w", encoding="utf-8") as file:
+    make_clone(source)
+    if not os.path.exists(f"{source}/.git"):
+        _git(source, "init", "-q")
+    with open(f"{source}/CHANGELOG.md", "r+", encoding="utf-8") as file:
+        text = file.read().replace("\n## ", "\n## Unreleased\n\n- It is tested.\n\n## ", 1)
+        file.seek(0)
         file.write(text)
-    _quietly(["dpkg-deb", "-Znone", "--root-owner-group", "-b", f"{folder}/newer", f"{folder}/newer.deb"])
-    return f"{folder}/newer.deb"
+    _git(source, "add", "-A")
+    _git(source, "commit", "-q", "-m", "what is tested")
+    _quietly([f"{source}/service/release/cut.sh", RELEASE], env=_AUTHOR)
+    return _build(source)
+
+
+@functools.cache
+def newer_package():
+    """The path of the .deb of the next commit."""
+    source = f"{os.path.dirname(package())}/sandcgi"
+    _git(source, "commit", "-q", "--allow-empty", "-m", "a change")
+    return _build(source)
+
+
+def _git(source, *words):
+    _quietly(["git", "-C", source, *words], env=_AUTHOR)
+
+
+def _build(source):
+    """What has been compiled before comes from ccache, where that is installed. debhelper gives a HOME of its own."""
+    before = set(glob.glob(f"{source}/../sandcgi_*.deb"))
+    _quietly(["dpkg-buildpackage", "-us", "-uc", "-b"], cwd=source,
+             env=os.environ | {"DEB_BUILD_OPTIONS": f"noautodbgsym parallel={os.cpu_count()}", "LC_ALL": "C.UTF-8",
+                               "PATH": f"/usr/lib/ccache:{os.environ['PATH']}", "CCACHE_DIR": f"{os.path.dirname(source)}/ccache"})
+    return os.path.abspath((set(glob.glob(f"{source}/../sandcgi_*.deb")) - before).pop())
 
 
 class Unit(configparser.RawConfigParser):

@@ -76,6 +76,7 @@ MODULES = (
     "soak",
     "toolsets",
     "tenants",
+    "audit",
     "local",
     "memory",
 )

@@ -141,7 +141,6 @@ class Site:
             "PUBLIC_BASE_URL": self.base_url,
             "MCP_API_TOKEN": self.token,
             "SANDCGI_LISTEN": self.front,
-            "SANDCGI_LISTEN_MODE": "0660",
             "SANDCGI_LISTEN_GROUP": web_account(),
             "SANDCGI_HUB": self.hub,
             "SANDCGI_BROKER": f"{self.folder}/run/broker.sock",
@@ -207,7 +206,7 @@ class Site:
                   "JUDGE": f"unix:{self.folder}/run/judge.sock" if self.settings.get("SANDCGI_OAUTH") else "", "PUBLIC_URL": self.settings["PUBLIC_BASE_URL"],
                   "SECRET_CONF": f"{self.folder}/run/front-secret.conf", "FILE_KEY_CONF": self._write_file_key(), "TOKENS_FILE": f"{self.folder}/conf/tokens.map",
                   "CERT": cert, "CERT_KEY": key, "HTTPS_PORT": self.https_port, "HTTP_PORT": self.http_port,
-                  "USER": f"{account} {account}" if account else "", "RATE": 10000, "OAUTH_RATE": 1000, "BURST": 10000, "CONNS": 500,
+                  "USER": f"{account} {account}" if account else "", "RATE": 10000, "OAUTH_RATE": 10000, "BURST": 10000, "CONNS": 500,
                   "UPLOAD_MAX": self.settings.get("SANDBOX_UPLOAD_MAX", "2g"), "SIGNED_URLS": "1" if "SANDBOX_URL_TTL" in self.settings else "",
                   "STORE": "1" if "SANDBOX_STORE" in self.settings else "",
                   } | self.nginx_values

@@ -59,6 +59,11 @@ def _():
     path = url[url.index("/files/"):]
     equal((same.client().http("GET", path).status, another.client().http("GET", path).status), (200, 404), "the URL of before")
 
+    contains(_command(site, "restore", f"{folder}/all.tar", "--skip-existing")[1], "restored: 0 conversations, 0 files, 0.0 MiB\nsandcgi: note: 2 conversations are there")
+    contains(_command(site, "restore", f"{folder}/all.tar", "--skip-existing", "--replace", status=1)[1], "exclude each other")
+    contains(_command(site, "restore", f"{folder}/all.tar", "--conversation", "nowhere", status=1)[1], "the backup has no conversation nowhere")
+    equal(_command(another, "purge", "--tenant", "alice", "--yes")[0].decode().splitlines()[0], "removed alice one")
+    contains(_command(another, "restore", f"{folder}/all.tar", "--tenant", "alice", "--conversation", "one")[1], "restored: 1 conversations, 1 files")
     equal(_command(site, "restore", f"{folder}/all.tar", "--replace", "--tenant", "default")[1].splitlines()[0][:26], "restored: 1 conversations,")
     equal(mine.download(url).body, b"mine")
     contains(_command(site, "purge", status=1)[1], "say what to remove")

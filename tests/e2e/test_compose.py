@@ -177,6 +177,16 @@ def _first_answer(project):
         return False
 
 
+def _check_build(project):
+    """The server knows its commit; the runner's image has the stamp that start.sh gives it."""
+    if os.path.exists(f"{project.folder}/.git"):
+        commit = subprocess.run(["git", "-C", project.folder, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        contains(project.do("exec", "-T", "sandcgi", "sandcgi", "version"), f"+0.g{commit}\n")
+    stamp = _docker("image", "inspect", "-f", '{{index .Config.Labels "sandbox.build"}}', "sandcgi-runner-workbench:latest")
+    wanted = subprocess.run([f"{project.folder}/runners/build.sh", "--fingerprint"], capture_output=True, text=True, check=True).stdout
+    equal(f"workbench {stamp}\n", wanted)
+
+
 @test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart, with another public name, and with containers made "
       "anew while programs run; down leaves nothing",
       timeout=1800)
@@ -193,6 +203,7 @@ def _():
     for service in ("sandcgi", "nginx", "runners"):
         config = json.loads(_docker("inspect", "-f", "{{json .HostConfig}}", project.container(service)))
         equal((config["ReadonlyRootfs"], config["CapDrop"], config["Privileged"]), (True, ["ALL"], False), service)
+    _check_build(project)
     client = project.client()
     result = client.run("open('a.txt', 'w').write('hi'); print(6 * 7)")
     equal(result["stdout"], "42\n")

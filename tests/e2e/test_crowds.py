@@ -146,7 +146,7 @@ def _can_free(site, client):
     equal(gone.status, 404, "DELETE of a session that is not there")
 
 
-@test("a tenant that has NGINX_CONNS calls can still end its session and cancel a call and a run", timeout=90)
+@test("a tenant that has all of its calls can still end its session and cancel a call and a run", timeout=90)
 def _():
     site = sites.own({"SANDBOX_TIMEOUT_MAX": "600s"}, nginx={"CONNS": 2})
     client = sites.new_conversation(site.client(timeout=30))
@@ -221,7 +221,7 @@ def _():
 @test("a tenant whose installations take all places that it can get leaves one to another", timeout=180)
 def _():
     index = package_index.Index()
-    site = sites.own({"SANDBOX_MAX_RUNS": "5", "SANDBOX_INDEXES": f"python={index.url}", "SANDBOX_INDEX_CA": sites.certificate()[0],
+    site = sites.own({"SANDBOX_MAX_RUNS": "5", "SANDBOX_INDEXES": f"python={index.url}", "SANDBOX_CA": sites.certificate()[0],
                       "SANDBOX_INDEX_PRIVATE": "true"})
     alice, dave = sites.new_conversation(site.client(timeout=90)), _other(site, "dave")
     for n in range(8):

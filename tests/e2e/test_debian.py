@@ -16,7 +16,7 @@ EXPOSURE_MAX = 4.0  # of "systemd-analyze security"; 10 is a service without lim
 
 @test("the Debian package builds, and lintian has neither errors nor warnings", timeout=1200)
 def _():
-    changes = re.sub(r"\.deb$", ".changes", debian_root.package())
+    changes = re.sub(r"\.deb$", ".changes", debian_root.package())  # a release: that of a later commit has another name
     done = subprocess.run(["lintian", "--fail-on", "error,warning", "--allow-root", changes], capture_output=True, text=True, check=False)
     equal((done.returncode, done.stdout), (0, ""), "lintian")
 
@@ -24,13 +24,13 @@ def _():
 @test("installed from the package, settings and secrets are there, each its own, and readable for whom they must be", timeout=120)
 def _():
     root = debian_root.installed()
-    equal(root.mode_of("/etc/sandcgi/sandcgi.conf"), "0640 0 sandcgi")
+    equal(root.mode_of("/etc/sandcgi/sandcgi.conf"), "0600 0 root")
     equal(root.mode_of("/var/lib/sandcgi/front-secret"), "0600 0 root")
     equal(root.mode_of("/var/lib/sandcgi"), "0711 0 root")
     found = [root.setting("FILE_SECRET"), root.setting("MCP_API_TOKEN")]
     check(all(re.fullmatch("[0-9a-f]{64}", one) for one in found) and len(set(found)) == 2, "secrets")
     root.run("sandcgi", "check", "--config", debian_root.CONFIG)
-    contains(root.run("sandcgi", "version"), "sandcgi ")
+    equal(root.run("sandcgi", "version"), f"sandcgi {debian_root.RELEASE}\n")
     if shutil.which("npm"):  # at the package's build
         check(os.path.exists(f"{root.folder}/usr/share/sandcgi/page/index.html"), "the page is not in the package")
     links = os.listdir(f"{root.folder}/etc/systemd/system/sockets.target.wants")
@@ -76,16 +76,29 @@ def _():
     contains(root.build_images("bash"), "up to date")
 
 
-@test("an upgrade and a restart lose no run, and meanwhile calls are answered", timeout=180)
+@test("the package's images have the stamp that those of a clone have")
+def _():
+    words = "runners/build.sh", "--fingerprint"
+    in_clone = subprocess.run(words, cwd=f"{os.path.dirname(debian_root.package())}/sandcgi", capture_output=True, text=True, check=True).stdout
+    equal(debian_root.installed().run(f"/usr/libexec/sandcgi/{words[0]}", words[1]), in_clone)
+
+
+@test("the package of a commit behind a release is an upgrade: apt installs it, the new program takes over; that and a restart lose no run", timeout=1200)
 def _():
     root = debian_root.running()
     client = root.client()
+    newer = debian_root.newer_package()
+    version = re.search(r"_(.*)_", os.path.basename(newer)).group(1)
+    check(re.fullmatch(rf"{re.escape(debian_root.RELEASE)}\+\d{{8}}T\d{{6}}\.\d+\.g[0-9a-f]{{10}}", version), version)
     waiting = root.client().begin_run("sleep 3; echo over", "bash", conversation=client.conversation)
     in_background = runs.begin(client, "sleep 5; echo later", timeout=20)
-    root.install(debian_root.newer_package())
+    root.install(newer)
+    equal(root.run("dpkg-query", "-W", "-f", "${Version}", "sandcgi"), version)
     check(root.program().endswith(" (deleted)"), f"{root.program()} is running before the reload")
     root.reload()
     wait_until(lambda: root.program() == "/usr/bin/sandcgi", 20, "the new program has taken over")
+    wait_until(lambda: f"version {version}, " in root.run("sandcgi", "status", "--config", debian_root.CONFIG), 30, "the new version answers")
+    equal(root.run("sandcgi", "version"), f"sandcgi {version}\n")
     for _ in range(10):
         equal(client.fresh().request("ping").status, 200, "a call after the reload")
     result, status = end_run(waiting, 20)
@@ -98,7 +111,7 @@ def _():
         equal(found, text)
 
 
-@test("removed, the package leaves settings and conversations; purged, nothing", timeout=120)
+@test("removed, the package leaves settings and conversations; purged, nothing, and an nginx that includes its files starts", timeout=120)
 def _():
     root = debian_root.running()
     root.stop()
@@ -112,3 +125,5 @@ def _():
     left = sorted(name for name in root.names() - root.before if not name.startswith(("/etc/nginx/", "/var/lib/nginx/")))
     equal(left, [], "left after the purge")
     check("sandcgi" not in root.run("cat", "/etc/passwd", "/etc/group"), "the account is still there")
+    root.run("nginx", "-t")
+    equal(sorted(os.listdir(f"{root.folder}/etc/nginx/sandcgi")), ["http.conf", "server.conf"], "what nginx includes, without tokens")

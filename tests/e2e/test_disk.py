@@ -225,7 +225,7 @@ def _():
         contains(client.tool_error(tool, {"conversationId": client.conversation} | arguments), "the server's disk is read-only", tool)
     contains(client.run_error("true", "bash"), "the server's disk is read-only")
     equal(client.http("GET", "/readyz").status, 503)
-    wait_until(lambda: "SANDBOX_ROOT: the server's disk is read-only; tell the operator; runs and uploads are refused" in site.log(), 15, "a line")
+    wait_until(lambda: "SANDBOX_ROOT: runs and uploads are refused: the server's disk is read-only; mount it writable" in site.log(), 15, "a line")
     done = subprocess.run([site.binary, "doctor", "--quiet", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
     contains(done.stdout, "the file system of SANDBOX_ROOT is read-only (to mend it: mount it writable)")
     contains(done.stdout, "(Read-only file system); mount it writable, or set another path")

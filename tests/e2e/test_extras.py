@@ -79,8 +79,8 @@ def _():
         result = one.tool("install_package", {"conversationId": one.conversation, "language": "python", "packages": list(packages), "waitMs": 100000})
         return result["content"][0]["text"]
     contains(told("ffmpeg"), "ffmpeg is there: a program")
-    contains(told("tesseract"), "tesseract is a program and no package of Python: the server's operator adds it with RUNNER_EXTRAS=ocr")
-    contains(told("golang-go", "yaml"), "RUNNER_EXTRAS=go")
+    contains(told("tesseract"), "tesseract is a program and no package of Python: the server's operator can add it (the extra ocr)")
+    contains(told("golang-go", "yaml"), "(the extra go)")
 
 
 def fingerprint(extras, *options):

@@ -2,8 +2,12 @@
 import http.server
 import json
 import os
+import re
 import secrets
+import select
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -83,6 +87,52 @@ def _():
     equal(client.http("GET", "/mcp", headers=client.headers()).status, 405)
     wait_until(lambda: not site.containers(), 5, "no container is left")
     wait_until(lambda: not _processes_with(site.config), 5, "no process is left")
+
+
+def _until_let_go(process):
+    """What it printed when nothing holds its standard output and its standard error any more, as a web server waits for it."""
+    answer, waiting = b"", [process.stdout, process.stderr]
+    while waiting:
+        ready = select.select(waiting, [], [], 30)[0]
+        check(ready, f"after {answer!r} the client waits for an end")
+        for pipe in ready:
+            data = os.read(pipe.fileno(), 65536)
+            if not data:
+                waiting.remove(pipe)
+            elif pipe is process.stdout:
+                answer += data
+    return answer
+
+
+@test("plain CGI: an answer, or a refusal, ends before the private broker does, which then leaves nothing in /tmp", timeout=90)
+def _():
+    with socket.socket(socket.AF_UNIX) as silent:  # an engine that takes connections and does not answer
+        site = sites.own({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None}, start=False)
+        path = f"{site.folder}/silent.sock"
+        silent.bind(path)
+        silent.listen(8)
+        silent.settimeout(30)
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        for token, status in ((site.token, 200), ("wrong" * 8, 401)):
+            env = _environment(site) | {"GATEWAY_INTERFACE": "CGI/1.1", "REQUEST_METHOD": "POST", "REQUEST_URI": "/mcp", "CONTENT_TYPE": "application/json",
+                                        "CONTENT_LENGTH": str(len(body)), "HTTP_AUTHORIZATION": f"Bearer {token}", "DOCKER_HOST": f"unix://{path}"}
+            process = subprocess.Popen([site.binary], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # pylint: disable=consider-using-with
+            at_test_end(procs.end, process)
+            held = silent.accept()[0]  # the broker's helper asks, and waits
+            family = procs.descendants(process.pid)
+            folders = {os.path.dirname(name) for pid in family for name in procs.unix_sockets(pid) if name.startswith("/tmp/sandcgi-")}
+            equal(len(folders), 1, folders)
+            procs.signal_all(family, signal.SIGSTOP)
+            process.stdin.write(body)
+            process.stdin.close()
+            answer = _until_let_go(process)
+            equal(fcgi.parse_cgi(answer)[0], status, answer)
+            check(process.poll() is None and all(procs.exists(pid) for pid in family), "the broker has ended already")
+            procs.signal_all(family, signal.SIGCONT)
+            held.close()
+            equal(process.wait(60), 0)
+            wait_until(lambda: not _processes_with(site.config), 30, "no process is left")
+            check(not os.path.exists(folders.pop()), "a folder is left in /tmp")
 
 
 @test("plain CGI beside a running server uses its broker and its files")
@@ -381,24 +431,25 @@ def _():
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
         return done.returncode, done.stdout, done.stderr
     check(run("--version")[1].startswith("sandcgi "), "--version")
-    for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "SANDBOX_IMAGES_MAX"):
-        contains(run("--help-settings")[1], name)
+    for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "NGINX_RATE"):
         contains(run("help", "settings")[1], name)
         contains(run("settings")[1], name)
     check(len(run("--help")[1].splitlines()) <= 30, "--help is long")
-    equal(run("serve", "--help"), run("--help"))
+    contains(run("serve", "--help")[1], "Usage: sandcgi serve")
+    check(not re.search("index-proxy|file-key", run("--help")[1]), "an inner command is shown")
     status, _, err = run("status")
     equal((status, len(err.splitlines())), (1, 1))
     contains(err, "--config FILE")
     equal(run("srve")[0], 2)
-    contains(run("srve")[2], "--help")
+    contains(run("srve")[2], "there is no command srve; there is serve; see sandcgi --help")
     site = sites.shared()
-    status, out, _err = run("check", "--config", site.config)
+    equal(run("check", "--config", site.config)[:2], (0, f"ok: {site.config}\n"))
+    status, out, _err = run("check", "--values", "--config", site.config)
     equal(status, 0)
     contains(out, f"SANDBOX_ROOT={site.root}")
     check(site.settings["FILE_SECRET"] not in out and site.token not in out, "a secret is printed")
-    with open(f"{TOP}/fcgi/README.md", encoding="utf-8") as file:
-        contains(file.read(), "SANDBOX_MEMORY", "fcgi/README.md's table of settings")
+    with open(f"{TOP}/fcgi/settings.md", encoding="utf-8") as file:
+        contains(file.read(), "SANDBOX_MEMORY", "fcgi/settings.md's table of settings")
 
 
 # ---- the tests' own ----

@@ -102,6 +102,45 @@ exit 0
     contains(raw["stderr"], "PermissionError")
 
 
+# What socket() says for a Unix, a vsock and a packet socket, and io_uring_setup: in each language.
+CALLS = {
+    "python": """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print([libc.socket(family, 1, 0) >= 0 for family in (1, 2, 40, 17)], libc.syscall(425, 8, None), ctypes.get_errno())
+""",
+    "typescript": """
+import { dlopen } from "bun:ffi";
+const { symbols: libc } = dlopen("libc.so.6", { socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+                                                syscall: { args: ["i64", "i64", "ptr"], returns: "i64" },
+                                                __errno_location: { args: [], returns: "ptr" } });
+import { read } from "bun:ffi";
+const opens = [1, 2, 40, 17].map(family => libc.socket(family, 1, 0) >= 0 ? "True" : "False").join(", ");
+const ring = libc.syscall(425, 8, null);
+console.log(`[${opens}] ${ring} ${read.i32(libc.__errno_location(), 0)}`);
+""",
+}
+CALLS["bash"] = f"python3 - <<'END'{CALLS['python']}END"
+
+
+@test("H-73: the kernel's calls are the same few in each language, in sessions and commands: no vsock, no packets, no io_uring")
+def _():
+    client, said = sites.client(), "[True, True, False, False] -1 38"
+    for language, code in CALLS.items():
+        equal(client.run(code, language)["stdout"].strip(), said, language)
+    equal(client.run(CALLS["python"], "python", session=True)["stdout"].strip(), said, "a session")
+    sandbox = client.structured("create_sandbox", {"conversationId": client.conversation, "language": "bash"})["sandboxId"]
+    equal(client.structured("exec", {"sandboxId": sandbox, "command": CALLS["bash"]})["results"][0]["stdout"].strip(), said, "a command")
+
+
+@test("H-77: the name of a container, which others can ask for, tells no run")
+def _():
+    shape, connection = _live(sites.client())
+    connection.close()
+    run_id = shape["Config"]["Labels"]["sandbox.run"]
+    check(re.fullmatch("/?sandcgi-[0-9a-f]{16}", shape["Name"]) and shape["Name"].split("-")[1] not in run_id, f"{shape['Name']} of {run_id}")
+
+
 @test("H-45: no word of the code is refused, and what it says is done: the container is the bound, not a pattern")
 def _():
     code = """import ctypes, os, pickle, shutil, socket, subprocess, sys

@@ -3,12 +3,13 @@ import functools
 import hashlib
 import json
 import re
+import socket
 import subprocess
 import time
 
 import monitoring
 import sites
-from harness import PATIENCE, TOP, check, equal, new_folder, test, wait_until
+from harness import PATIENCE, TOP, check, contains, equal, new_folder, test, wait_until
 
 
 @functools.cache
@@ -45,6 +46,10 @@ def _():
     for secret in (site.token, site.settings["FILE_SECRET"], "default", client.conversation):
         check(secret not in text, f"{secret} is in the metrics")
     equal(client.http("GET", "/metrics", b"", {}).status, 404)
+    for host, status in (("evil.example", 403), ("localhost", 200), ("192.0.2.7:9090", 200)):  # H-76
+        with socket.create_connection(tuple(address.split(":"))) as connection:
+            connection.sendall(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            contains(connection.makefile().readline(), f" {status} ", f"/metrics of {host}")
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     equal((done.returncode, done.stdout + done.stderr), (0, ""))
     started = found["sandcgi_start_time_seconds"]

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 
+import engine
 import monitoring
 import procs
 import sites
@@ -19,15 +20,15 @@ from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, new
 from proxy import Proxy
 
 
-def _command(site, *arguments, settings=None, before=(), **environment):
-    """(status, output, errors) of `sandcgi ARGUMENTS`, with settings of its own file that differ. before: what executes it."""
+def _command(site, *arguments, settings=None, before=(), program=None, **environment):
+    """(status, output, errors) of `sandcgi ARGUMENTS`, with settings of its own file that differ. before: what executes it; program: another one."""
     path = site.config
     if settings is not None:
         path = f"{site.folder}/other.env"
         with open(path, "w", encoding="utf-8") as file:
             file.write("".join(f"{k}={v}\n" for k, v in (site.settings | settings).items() if v is not None))
         os.chmod(path, 0o600)
-    done = subprocess.run([*before, site.binary, *arguments, "--config", path], env=sites.clean_environment() | sites.SANITIZER_ENV | environment,
+    done = subprocess.run([*before, program or site.binary, *arguments, "--config", path], env=sites.clean_environment() | sites.SANITIZER_ENV | environment,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -49,9 +50,9 @@ def _():
     site = sites.shared()
     equal(_command(site, "check")[2], "", "of settings that a server runs with")
     faults = {"SANDBOX_ROOT": ("/nowhere/at/all", "there is no folder /nowhere/at"), "SANDCGI_USER": ("nobody-here", "no such account"),
-              "SANDCGI_LISTEN": ("/nowhere/front.sock", "there is no folder /nowhere"),
-              "SANDCGI_SECRET_FILE": ("/nowhere/secret", "/nowhere/secret"), "SANDBOX_INDEX_CA": ("/nowhere/ca.pem", "cannot be read"),
-              "SANDBOX_WARM": ("ruby=1", "ruby, which no image runs; there is: bash")}
+              "SANDCGI_LISTEN": ("/nowhere/at/front.sock", "there is no folder /nowhere/at"),
+              "SANDCGI_SECRET_FILE": ("/nowhere/secret", "/nowhere/secret"), "SANDBOX_CA": ("/nowhere/ca.pem", "cannot be read"),
+              }
     status, _out, errors = _command(site, "check", settings={name: value for name, (value, _) in faults.items()})
     equal(status, 1)
     lines = errors.splitlines()
@@ -66,6 +67,9 @@ def _():
     status, _out, errors = _command(site, "check", settings={"DOCKER_HOST": "unix:///nowhere.sock"})
     equal((status, errors.count("\n")), (0, 1), errors)  # an engine may be started later
     contains(errors, "note: the engine")
+    status, out, errors = _command(site, "check", settings={"SANDBOX_WARM": "ruby=1"})
+    equal((status, out.split(":")[0], errors.count("\n")), (0, "ok", 1), errors)  # its image may be built later
+    contains(errors, "note: SANDBOX_WARM names ruby, which no image runs; there is: bash")
 
 
 @test("a start that cannot be ends with one line, which names the setting, the cause and what to do")
@@ -74,11 +78,11 @@ def _():
     folder, before = new_folder("start"), os.listdir(f"{site.folder}/run")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        faults = [({"SANDCGI_METRICS": address}, f"SANDCGI_METRICS: {address}: another process listens there; is the server started already (sandcgi status)?"),
-                  ({"SANDCGI_HUB": f"{folder}/none/hub.sock"}, "No such file or directory; make its folder"),
+        faults = [({"SANDCGI_METRICS": address}, f"SANDCGI_METRICS: {address}: another process listens there; is the server started already ("),
+                  ({"SANDCGI_HUB": f"{folder}/none/at-all/hub.sock"}, f"there is no folder {folder}/none/at-all; make it"),
                   ({"SANDCGI_LISTEN": "192.0.2.1:9000"}, "SANDCGI_LISTEN: cannot listen on 192.0.2.1:9000: Cannot assign requested address; this machine does not have that address"),
                   ({"DOCKER_HOST": "tcp://127.0.0.1:1", "DOCKER_CERT_PATH": folder}, f"DOCKER_CERT_PATH: {folder}/ca.pem: No such file or directory"),
-                  ({"SANDBOX_ROOT": "/proc/none"}, "SANDBOX_ROOT /proc/none cannot be created: No such file or directory; set another path"),
+                  ({"SANDBOX_ROOT": "/proc/none"}, "SANDBOX_ROOT"),
                   ({"PUBLIC_BASE_URL": "https://"}, "PUBLIC_BASE_URL has no host; set it to")]
         for settings, words in faults:
             status, out, errors = _command(site, "serve", settings=settings)
@@ -181,8 +185,9 @@ def _():
     site.start()
     with open(f"{TOP}/service/sandcgi.logrotate", encoding="utf-8") as file:
         example = re.search(r"^/var/log/sandcgi/.*?^}$", file.read(), re.S | re.M).group()
-    check("systemctl kill" in example and "pkill" in example, example)
-    example = re.sub(r"^ +systemctl kill.*$", f"        kill -HUP {site.process.pid}", example.replace("/var/log/sandcgi/", os.path.dirname(path) + "/"), flags=re.M)
+    order = f"{site.binary} reload --config {site.config}"
+    check("sandcgi reload --config" in example, example)
+    example = re.sub(r"sandcgi reload --config \S+", order, example.replace("/var/log/sandcgi/", os.path.dirname(path) + "/"))
     with open(f"{site.folder}/logrotate.conf", "w", encoding="utf-8") as file:
         file.write(example + "\n")
     client, sent = site.client(), 0
@@ -211,8 +216,8 @@ def _():
 
 @test("without an engine, and on a full disk, /readyz says 503 and a line says why, while /healthz stays 200")
 def _():
-    for settings, words in (({"DOCKER_HOST": "unix:///nowhere.sock"}, "warn housekeeper: engine: the container engine at unix:///nowhere.sock cannot be reached: No such file or directory; start it"),
-                            ({"SANDBOX_DISK_RESERVE": "1000000g"}, "SANDBOX_ROOT: the server's disk is nearly full")):
+    for settings, words in (({"DOCKER_HOST": "unix:///nowhere.sock"}, "warn housekeeper: engine: the container engine at unix:///nowhere.sock cannot be reached: No such file or directory; "),
+                            ({"SANDBOX_DISK_RESERVE": "1000000g"}, "SANDBOX_ROOT: runs and uploads are refused: the server's disk is nearly full")):
         site = sites.own(settings)
         client = site.client()
         wait_until(lambda client=client: client.http("GET", "/readyz", b"", {}).status == 503, 5, "not ready")
@@ -221,7 +226,8 @@ def _():
         wait_until(lambda site=site, words=words: len(_lines(site, words)) == 1, 5, "one line")
         check(_lines(site, "readyz", "status=503", "outcome=failed"), site.log()[-500:])
         status, out, _errors = _command(site, "status")
-        check(status == 0 and re.search(rf"^log      .* {re.escape(words)}", out, re.M), out)
+        equal(status, 3 if "DOCKER_HOST" in settings else 0)
+        check(re.search(rf"^(log|   )      .* {re.escape(words)}", out, re.M), out)
     equal(sites.shared().client().http("GET", "/readyz", b"", {}).status, 200)
 
 
@@ -234,7 +240,7 @@ def _():
     site.write_config()
     later = time.time() + 86400
     site.start()
-    wait_until(lambda: _lines(site, "warn housekeeper: runners: there is no image that SANDBOX_IMAGES=nothing-* allows", "runners/build.sh builds them"), 10, "no image")
+    wait_until(lambda: _lines(site, "warn housekeeper: runners: there is no image that SANDBOX_IMAGES=nothing-* allows", "builds them"), 10, "no image")
     contains(_lines(site, f"{path}, line 1: ")[0], "correct or remove it; nginx may refuse the file")
     site.stop()
     os.utime(site.root, (later, later))
@@ -381,6 +387,24 @@ def _one(findings, about):
     return found[0]
 
 
+@test("version, status, metrics and serverInfo name the build; doctor says when the server runs another one than its own")
+def _():
+    site = _site()
+    version = subprocess.run([site.binary, "version"], capture_output=True, text=True, check=True).stdout.split()[1]
+    check(re.fullmatch(r"\d+\.\d+\.\d+(\+[0-9A-Za-z.]+)?", version), version)
+    equal(json.loads(_command(site, "status", "--json")[1])["version"], version)
+    wait_until(lambda: monitoring.read(_metrics())[1].get(f'sandcgi_build_info{{version="{version}"}}') == 1, 30, "the version in the metrics")
+    equal(site.client().request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})
+          .json()["result"]["serverInfo"]["version"], version)
+    other = f"{new_folder('other')}/sandcgi"
+    with open(site.binary, "rb") as file, open(other, "wb") as copy:
+        copy.write(file.read().replace(version.encode(), version.translate(str.maketrans("0123456789", "9876543210")).encode()))
+    os.chmod(other, 0o755)
+    done = subprocess.run([other, "doctor", "--json", "--config", site.config], env=site.tool_environment(), capture_output=True, text=True, check=False)
+    said = [(one["state"], f"version {version} answers, this program is" in one["text"]) for one in json.loads(done.stdout)["findings"] if one["about"] == "server"]
+    equal(said, [("wrong", True)], done.stdout)
+
+
 @test("doctor says when others may enter SANDBOX_ROOT, nginx is too old, the clock was set or the certificate has expired; the log, too, where it can know")
 def _():
     site = _site()
@@ -405,7 +429,7 @@ def _():
     check(clock["state"] in ("wrong", "note"), clock)
     found = [one for one in ahead if one["about"] == "certificate" and one["state"] == "wrong"]
     equal([one["text"] for one in found], ["the certificate of PUBLIC_BASE_URL expired 1 days ago"])
-    contains(found[0]["mend"], "nginx -s reload")
+    contains(found[0]["mend"], "renew it, then: ")
 
 
 def _certificate(host, days):
@@ -487,6 +511,48 @@ def _second_nginx(site):
     return f"http://127.0.0.1:{port}"
 
 
+def _doctor(program, settings, folder):
+    """What doctor of this program prints: its lines, and their states and subjects."""
+    path = f"{folder}/settings"
+    with open(path, "w", encoding="ascii", opener=lambda at, flags: os.open(at, flags, 0o600)) as file:
+        file.writelines(f"{name}={value}\n" for name, value in settings.items())
+    done = subprocess.run([program, "doctor", "--config", path], capture_output=True, text=True, check=False, env=sites.clean_environment() | sites.SANITIZER_ENV)
+    lines = done.stdout.splitlines()
+    return done.returncode, lines, [tuple(line.split()[:2]) for line in lines[:-1]]
+
+
+@test("doctor knows the settings of sandcgi stdio: it looks for no server and no web server, and ends with a count or ok")
+def _():
+    folder = new_folder("stdio-doctor")
+    settings = {"SANDBOX_ROOT": f"{folder}/sandboxes", "FILE_SECRET": "0123456789abcdef" * 2, "PUBLIC_BASE_URL": "file:", "DOCKER_HOST": engine.host(), "SANDBOX_WARM": "bash=1"}
+    status, lines, found = _doctor(sites.BINARY, settings, folder)
+    equal((status, [one for one in found if one[0] == "wrong"]), (0, []), lines)
+    check(not {about for _state, about in found} & {"server", "site", "nginx", "ports", "dns", "tokens", "account"}, lines)
+    notes = sum(one[0] == "note" for one in found)
+    equal(lines[-1], f"0 wrong, {notes} to note" if notes else "ok")
+    status, lines, found = _doctor(sites.BINARY, settings | {"DOCKER_HOST": "unix:///nowhere.sock"}, folder)
+    equal((status, [one for one in found if one[0] == "wrong"]), (1, [("wrong", "engine")]), lines)
+    contains("\n".join(lines), "start Docker or Podman, or correct DOCKER_HOST")
+
+
+@test("of a server that does not run doctor finds that alone, with the command that starts it in this way to run it")
+def _():
+    site = _site()
+    settings = {"SANDCGI_BROKER": f"{site.folder}/none"}
+    equal([one["about"] for one in _findings(site, settings) if one["state"] == "wrong" and one["about"] != "ports"], ["server"])  # which does run
+    mode = os.stat(site.front).st_mode
+    at_test_end(os.chmod, site.front, mode)
+    os.chmod(site.front, 0)  # nginx answers 502, as when nothing listens
+    found = [one for one in _findings(site, settings) if one["state"] == "wrong" and one["about"] != "ports"]
+    equal([one["about"] for one in found], ["server"])
+    clone = new_folder("clone")
+    os.makedirs(f"{clone}/build")
+    with open(f"{clone}/start.sh", "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as file:
+        file.write("#!/bin/sh\n")
+    _status, out, _errors = _command(site, "doctor", settings=settings, program=shutil.copy(sites.BINARY, f"{clone}/build/sandcgi"))
+    contains(out, "(to mend it: ./start.sh)")
+
+
 @test("doctor hears a stream's first event at once, and says when a web server keeps it back, or why it has not listened")
 def _():
     site = _site()
@@ -536,8 +602,10 @@ def _():
         file.write("# by hand\n")
     os.remove(f"{site.folder}/conf/mcp.conf")
     contains(wrong("nginx")[0]["text"], ": mcp.conf server.conf")
+    refused = "it refuses its configuration, and would not start again: open()"
+    equal([one["text"].startswith(refused) for one in wrong("nginx")], [False, True] if IS_ROOT else [False])
     os.remove(f"{site.folder}/conf/values")
-    equal([(one["state"], "values" in one["text"]) for one in _findings(site) if one["about"] == "nginx"], [("note", True)])
+    equal([(one["state"], "values" in one["text"]) for one in _findings(site) if one["about"] == "nginx"][0], ("note", True))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         down = {"SANDCGI_BROKER": f"{site.folder}/none", "SANDCGI_METRICS": address}

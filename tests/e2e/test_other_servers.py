@@ -255,7 +255,11 @@ def _places(client):
         check(some in tools(path), f"{path}: {tools(path)}")
     equal(tools("/mcp/runner"), {"upload_file", "run_code", "list_runners"})
     equal(tools("/mcp/events"), {"upload_file", "run_code", "list_runners"})
-    equal(tools("/mcp/nothing"), 404)
+    for path in ("/mcp/nothing", "/mcp/all/more", "/uploads", "/mcpx"):
+        answer = client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, path)
+        equal(answer.status, 404, path)
+        if path.startswith("/mcp/"):
+            equal(answer.json()["error"]["code"], -32600, path)
     equal(client.with_token(None).post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, None, "/mcp/runner").status, 401)
     check(client.result("tools/list")["tools"], "/mcp")
 

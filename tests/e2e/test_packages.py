@@ -74,7 +74,7 @@ def index():
 
 def settings(**more):
     registry = npm_setting("registry").rstrip("/")
-    return {"SANDBOX_INDEXES": f"python={index().url},typescript={registry}", "SANDBOX_INDEX_CA": trust(),
+    return {"SANDBOX_INDEXES": f"python={index().url},typescript={registry}", "SANDBOX_CA": trust(),
             "SANDBOX_INDEX_PRIVATE": "true"} | more
 
 

@@ -10,10 +10,11 @@ import subprocess
 import time
 
 import clone
+import pages
 import procs
 from harness import TOP, Skip, check, contains, equal, in_time, test, wait_until
 
-TARGET = "./start.sh from a fresh clone ends in a running server: URLs, where the token is, three commands"
+TARGET = "./start.sh from a fresh clone ends in a running server: the page's URL, a client's line, one command, where the token is"
 
 
 @test(TARGET, timeout=1800)
@@ -22,11 +23,12 @@ def _():
     house = clone.made()
     equal(status, 0, f"exit status; output: {output[-2500:]}")
     contains(output, f"https://localhost:{house.https_port}")
-    contains(output, f"http://localhost:{house.http_port}")
+    contains(output, f"claude mcp add --transport http sandcgi http://localhost:{house.http_port}/mcp")
+    contains(output, "9 of 9")
     check(f"http://localhost:{house.http_port}/\n" in output or "(no page at /: " in output, "neither the page nor why there is none")
     contains(output, "MCP_API_TOKEN")
     check(house.setting("MCP_API_TOKEN") not in output, "the token itself is printed")
-    check(output.count("curl") >= 1, "no command to paste")
+    equal(output.count("\ncurl "), 1, "one command to paste")
     equal(house.client().request("ping").status, 200)
 
 
@@ -47,7 +49,7 @@ def _():
         raise Skip("no line that begins with curl")
     done = house.shell("set -e\n" + "\n".join(line.removeprefix("$ ") for line in _whole_commands(clone.first_start()[1])))
     equal(done.returncode, 0, done.stderr[-800:] + done.stdout[-800:])
-    for word in ("languages", "status", "ok"):
+    for word in ("42", "status", "ok"):
         contains(done.stdout, word)
     check('"error"' not in done.stdout, done.stdout[-500:])
 
@@ -125,23 +127,14 @@ def _():
 
 # ---- README ----
 
-# In the order in which a reader meets them: the example "setup" of the first is pasted before every other one.
-READMES = ("README.md", "common/README.md", "nginx/README.md", "runners/README.md", "fcgi/README.md", "tests/README.md")
-
-
-def _blocks(kind, language):
-    """Every block that a comment "kind: NAME" marks, by name."""
-    found = []
-    for name in READMES:
-        with open(f"{TOP}/{name}", encoding="utf-8") as file:
-            found += re.findall(rf"<!-- {kind}: (\S+) -->\n```{language}\n(.*?)```", file.read(), re.S)
-    equal(len(dict(found)), len(found), "two blocks of one name")
-    return dict(found)
+# In the order in which a reader meets them: the block "setup" of the first is pasted before every other one.
+PAGES = ("README.md", "common/README.md", "common/files.md", "common/sandboxes.md")
 
 
 @functools.cache
 def _examples():
-    return _blocks("example", "sh")
+    """Every block that is walked, by name."""
+    return {name: text for page in PAGES for name, text in pages.walked(page).items()}
 
 
 def _example(name, timeout=120):
@@ -156,7 +149,7 @@ def _example(name, timeout=120):
 
 @test("README: one call gives the answer that stands behind it")
 def _():
-    equal(_example("call"), _blocks("answer", "json")["call"])
+    equal(_example("call"), pages.walked("README.md", "answer")["call"])
 
 
 @test("README: upload a CSV")

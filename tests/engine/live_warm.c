@@ -197,11 +197,12 @@ static void one_whose_owner_ended_ends_too(void)
         _exit(engine->ops->start(engine, &l.spec, NULL, deadline_in_ms(30000), &e) < 0);
     }
     waitpid(pid, NULL, 0);
-    AUTO_FREE char *path = mem_printf("/containers/sandcgi-%s/json", l.run_id);
+    AUTO_FREE char *path = mem_printf(
+        "/containers/json?filters=%%7B%%22label%%22:%%5B%%22sandbox.run=%s%%22%%5D%%7D", l.run_id);
     while (runs && !deadline_passed(d)) {
         usleep(20 * 1000);
         CHECK(docker_http_call(h, "GET", path, NULL, 10000, &reply, &e) > 0);
-        runs = strstr(buf_str(&reply), "\"Running\":true") != NULL;
+        runs = strstr(buf_str(&reply), l.run_id) != NULL;
     }
     CHECK(!runs);
     docker_http_free(h);

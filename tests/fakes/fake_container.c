@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ struct container {
     char *input;
     struct deadline on;          /* when it goes on */
     enum engine_event_kind load; /* its next event about libraries; NOTHING: none */
-    bool held, endless;
+    bool held, endless, killed;
     struct buf output; /* what it has printed, */
     enum engine_stream stream;
     size_t piece, read; /* how much of that is sent at once, and was */
@@ -359,7 +360,7 @@ static int container_exec(struct engine *engine, const struct engine_command *pr
     b->run_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     b->runs = true;
     b->load = ENGINE_EVENT_NOTHING;
-    b->held = false;
+    b->held = b->killed = false;
     *out_id = 1;
     go_on_at(b, deadline_in_ms(0));
     return 0;
@@ -397,6 +398,27 @@ static int container_go(struct engine *engine, uint32_t id, struct err *e)
     fake_container->run_cpu_milli = fake_container->cpu_milli;
     go_on_at(b, deadline_in_ms(0));
     return 0;
+}
+
+/* The report of a killed program comes next, whatever it was about to do. */
+static int container_kill(struct engine *engine, uint32_t id, struct err *e)
+{
+    struct container *b = (struct container *)engine;
+
+    (void)e;
+    b->killed = b->runs && id == 1;
+    go_on_at(b, deadline_in_ms(0));
+    return 0;
+}
+
+static void read_report(struct container *b, struct engine_event *out)
+{
+    b->runs = b->held = b->killed = false;
+    *out = (struct engine_event){.kind = ENGINE_EVENT_ENDED,
+                                 .outcome = {.exit_code = -1,
+                                             .signal = SIGKILL,
+                                             .cpu_us = FAKE_KILLED_CPU_US,
+                                             .peak_memory_bytes = FAKE_KILLED_MEMORY}};
 }
 
 /* What the program does next. */
@@ -439,7 +461,9 @@ static int container_read(struct engine *engine, struct engine_event *out, struc
         return read_word(b, out, e);
     if (read(b->run_fd, &n, sizeof n) < 0 && errno != EAGAIN)
         abort();
-    if (!b->held)
+    if (b->killed)
+        read_report(b, out);
+    else if (!b->held)
         read_program(b, out);
     return 0;
 }
@@ -467,6 +491,7 @@ static const struct engine_ops container_ops = {
     .waits = container_waits,
     .exec = container_exec,
     .go = container_go,
+    .kill = container_kill,
     .read = container_read,
     .preload = container_preload,
     .limit_cpu = container_limit_cpu,

@@ -15,6 +15,10 @@
 
 #define FAKE_CONTAINER_MEMORY 5000000 /* what a warm container reports */
 
+/* What a killed program has used. */
+#define FAKE_KILLED_CPU_US 7000
+#define FAKE_KILLED_MEMORY 4096
+
 /* Shared by the processes that are forked after fake_container_reset. */
 struct fake_container {
     int start_ms;       /* how long a start takes */

@@ -24,11 +24,15 @@
 #define LOG_MAX   16384
 #define INPUT_MAX 65536
 #define HEAD_MAX  16384
+#define NAME      "sandcgi-"
+#define NAME_LEN  (sizeof NAME - 1 + 16) /* and hex digits */
+#define NAME_HERE NAME "r1"
 
 /* Written by the serving processes, read by the test. */
 struct shared {
     size_t log_len, input_len;
     int input_end;
+    char name[NAME_LEN + 1]; /* of the first container */
     char log[LOG_MAX];
     char input[INPUT_MAX];
 };
@@ -173,6 +177,21 @@ static const struct fake_reply *find(const struct shared *s, const struct fake_r
     return NULL;
 }
 
+/* The first container's name is random: it becomes NAME_HERE, which tables and tests know. */
+static void name_container(struct shared *s, char *head)
+{
+    char *at = strstr(head, NAME);
+
+    if (!at || strspn(at + strlen(NAME), "0123456789abcdef") != NAME_LEN - strlen(NAME))
+        return;
+    if (!*s->name)
+        snprintf(s->name, sizeof s->name, "%s", at);
+    if (strncmp(at, s->name, NAME_LEN) != 0)
+        return;
+    memcpy(at, NAME_HERE, strlen(NAME_HERE));
+    memmove(at + strlen(NAME_HERE), at + NAME_LEN, strlen(at + NAME_LEN) + 1);
+}
+
 static void serve(struct shared *s, int fd, const struct fake_reply *table)
 {
     static const struct fake_reply nothing = {.status = 404,
@@ -180,10 +199,12 @@ static void serve(struct shared *s, int fd, const struct fake_reply *table)
     static char head[HEAD_MAX];
 
     while (read_request(fd, head, sizeof head) > 0) {
-        const struct fake_reply *r = find(s, table, head);
         AUTO_FREE char *answer = NULL;
+        const struct fake_reply *r;
         const char *body;
 
+        name_container(s, head);
+        r = find(s, table, head);
         log_request(s, head);
         if (!r)
             r = &nothing;

@@ -35,7 +35,8 @@ struct fake_reply {
 struct engine;
 struct fake_engine;
 
-/* The table ends with match NULL and stays the caller's. */
+/* The table ends with match NULL and stays the caller's. The name of the first container is
+ * "sandcgi-r1" in it and in the log. */
 struct fake_engine *fake_engine_start(const struct fake_reply *table);
 void fake_engine_stop(struct fake_engine *f);
 

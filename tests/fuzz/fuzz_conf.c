@@ -10,10 +10,9 @@
 #include <sys/mman.h>
 
 struct sample {
-    char *text, *secret;
-    uint64_t number, size, time, cpus;
+    char *text, *secret, *words;
+    uint64_t number, size, time, cpus, fixed;
     bool flag;
-    unsigned mode;
     int choice;
 };
 
@@ -27,7 +26,8 @@ static const struct conf_row table[] = {
     {"T_TIME", CONF_DURATION, FIELD(time), "30s", 0, 0, NULL, 0, ""},
     {"T_CPUS", CONF_MILLI, FIELD(cpus), "0.5", 0, 0, NULL, 0, ""},
     {"T_FLAG", CONF_BOOL, FIELD(flag), "true", 0, 0, NULL, 0, ""},
-    {"T_MODE", CONF_MODE, FIELD(mode), "0660", 0, 0, NULL, 0, ""},
+    {"T_WORDS", CONF_STRING, FIELD(words), "", 0, 0, NULL, CONF_LIST, ""},
+    {"T_FIXED", CONF_NUMBER, FIELD(fixed), "7", 1, 9, NULL, CONF_FIXED, ""},
     {"T_CHOICE", CONF_CHOICE, FIELD(choice), "", 0, 0, "one|two|three", 0, ""},
     {0},
 };
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     AUTO_FREE char *path = mem_printf("/proc/self/fd/%d", fd);
     PROMISE(fd >= 0 && fdio_write_all(fd, data, len, &e) == 0);
 
-    if (conf_load(&(struct conf_source){table, others, path}, &loaded, &notes, &e) < 0)
+    if (conf_load(&(struct conf_source){table, others, path, false}, &loaded, &notes, &e) < 0)
         promise_error(&e);
     else
         for (const struct conf_row *row = table; row->name; row++)

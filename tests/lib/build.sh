@@ -48,7 +48,7 @@ build_program() {
 # Without sanitizers, where ./start.sh builds: for tests that look at memory.
 build_plain() {
     build=$top/build compiler=gcc
-    configured
+    configured --enable-test-settings
     make_all sandcgi
     printf 'SANDCGI_TEST_PLAIN_BINARY=%s\n' "$build/sandcgi"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the backticks in patterns are Markdown's
-# The documentation names only files and headings that exist; comments in C name only files that exist. README.md and CONTRIBUTING.md are short.
+# The documentation names only files and headings that exist; comments in C name only files that exist. Pages are short. The pages
+# that are installed lead to one another (with a configured build/).
 . "$(dirname "$0")/common.sh"
 
 mapfile -t sources < <(c_files common fcgi runners)
@@ -74,6 +75,9 @@ comments() {
         }' "$@"
 }
 
+build=${builddir:-$top/build}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 all=$(find common fcgi nginx runners service tests ./*.md ./*.sh -name node_modules -prune -o -type f -print | sed 's,.*/,,' | LC_ALL=C sort -u)
 found=$(
     for page in "${pages[@]}"; do
@@ -84,10 +88,26 @@ found=$(
     while read -r place name; do
         [ "$name" = config.h ] || grep -qxF -- "$name" <<< "$all" || echo "$place: there is no file called $name"
     done < <(comments "${sources[@]}")
+    python3 tests/lib/pages.py
     while read -r page limit; do
         lines=$(wc -l < "$page")
         ((lines <= limit)) || echo "$page:$lines: more than $limit lines: move something to the README.md of its folder"
-    done <<< "README.md 150
-CONTRIBUTING.md 120"
+    done <<< "README.md 160
+CONTRIBUTING.md 122"
+    for page in "${pages[@]}"; do
+        # What a program prints, and the list of what has changed, may be longer.
+        words=$(sed '/^<!-- settings:/,/^<!-- .settings/d' "$page" | wc -w)
+        [ "$page" = CHANGELOG.md ] || ((words <= 2000)) || echo "$page: $words words, more than 2000: make two pages of it"
+    done
+    if [ -f "$build/Makefile" ]; then
+        if ! make -s -C "$build" install-nobase_dist_pagesDATA install-dist_docDATA install-data-hook DESTDIR="$work" docdir=/doc > /dev/null; then
+            echo "the pages cannot be installed from $build"
+            exit
+        fi
+        cd "$work/doc" || exit
+        find . -name '*.md' | sed 's,^./,,' | while read -r page; do
+            check_links "$page" | sed 's,^,installed: ,'
+        done
+    fi
 )
 verdict "$found" "the map has to stay true: mend the page"

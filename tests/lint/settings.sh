@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The settings in fcgi/README.md and sandcgi.conf(5) are those that the program prints from its own table, and a line of
+# The settings in fcgi/settings.md and sandcgi.conf(5) are those that the program prints from its own table, and a line of
 # .env.example that is commented out shows the default.
 . "$(dirname "$0")/common.sh"
 
@@ -24,7 +24,7 @@ defaults() {
 found=$(
     comm -23 <(sed -n 's/^#\([A-Z_]*=.*\)/\1/p' .env.example | sort) <(defaults | sort -u) |
         sed 's/.*/.env.example: "#&" is not the default/'
-    diff <(settings_of fcgi/README.md) <("$program" settings) || true
+    diff <(settings_of fcgi/settings.md) <("$program" settings) || true
     diff <(settings_of fcgi/sandcgi.conf.5) <("$program" settings --man) || true
 )
-verdict "$found" "correct .env.example, or call \"make settings-docs\" in the build folder: it puts the settings into fcgi/README.md and fcgi/sandcgi.conf.5"
+verdict "$found" "correct .env.example, or call \"make settings-docs\" in the build folder: it puts the settings into fcgi/settings.md and fcgi/sandcgi.conf.5"

@@ -131,6 +131,10 @@ def real_addresses(checks):
         checks.equal("nor does nonsense", seen("nobody"), "127.0.0.1")
         checks.check("the log has the client's address", " 198.51.100.7 " in site.log("access.log"), site.log("access.log"))
         answers = [site.request("GET", "/healthz", headers=[("CF-Connecting-IP", f"198.51.100.{n % 2}")]).status for n in range(80)]
+        many = [site.request("GET", "/healthz", headers=[("CF-Connecting-IP", f"2001:db8:1:2:{n:x}::{n:x}")]).status for n in range(40)]
+        checks.check("H-75: a network of 64 bits counts as one client", 429 in many, many)
+        other = [site.request("GET", "/healthz", headers=[("CF-Connecting-IP", f"2001:db8:1:{n:x}::1")]).status for n in range(16, 56)]
+        checks.check("and another network as another", 429 not in other, other)
         checks.check("limits count clients", answers[:40].count(429) < 10 and 429 in answers, answers)
         site.render(REAL_IP_FROM="10.0.0.0/8", REAL_IP_HEADER="CF-Connecting-IP")
         site.reload()

@@ -23,15 +23,17 @@ class Server:
         self.site = site
         with open(site.path("run/front-secret"), "w", encoding="ascii") as out:
             out.write("ab" * 32 + "\n")
-        with open(site.path("run/client"), "w", encoding="ascii") as out:
+        os.chmod(site.path("run/front-secret"), 0o600)
+        with open(site.path("run/client"), "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o600)) as out:
             out.write("client:secret of it\n")
+        os.chmod(site.path("run/client"), 0o600)
         with open(site.path("run/tenants.ini"), "w", encoding="ascii") as out:
             out.write("[students]\nnetwork = none\ntoolsets = files\n")
         self.environment = {
             "PATH": os.environ["PATH"], "SANDBOX_ROOT": site.path("sandboxes"), "FILE_SECRET": "0123456789abcdef" * 4,
             "PUBLIC_BASE_URL": site.url, "SANDCGI_LISTEN": site.path("run/real.sock"), "SANDCGI_BROKER": site.path("run/broker.sock"),
             "SANDCGI_SECRET_FILE": site.path("run/front-secret"), "SANDCGI_WORKERS": "4", "DOCKER_HOST": "unix:///nonexistent.sock",
-            "SANDCGI_OAUTH": issuer.url, "SANDCGI_OAUTH_CHECK": site.path("run/judge.sock"), "SANDBOX_TENANTS_FILE": site.path("run/tenants.ini"),
+            "SANDCGI_OAUTH": issuer.url, "SANDBOX_TENANTS_FILE": site.path("run/tenants.ini"),
             "SANDCGI_OAUTH_LIMITS": "groups", "SANDCGI_OAUTH_INTROSPECT": issuer.url + "/introspect",
             "SANDCGI_OAUTH_CLIENT_FILE": site.path("run/client"), "SANDCGI_LOG_LEVEL": "debug", **settings}
         if os.geteuid() == 0:

@@ -2,11 +2,11 @@
 processes and other contents of /etc, /run, /var/lib and /var/log. The nginx, the program and its settings are real; there is no engine."""
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 
-from front import BINARY, NGINX_DIR, find_nginx, free_port, leftovers
+from front import BINARY, NGINX_DIR, free_port, leftovers
+import pages
 
 TOP = NGINX_DIR.parent
 MACHINE = r"""
@@ -103,12 +103,11 @@ walk_in()
 }
 """
 STORY = r"""
-# The documented way out; what is left then. Only the server of this machine may be ended.
+# The documented way out; what is left then.
 leave()
 {
     while IFS= read -r command; do
         [[ $command != *"# as said" ]] || { remove_lines; continue; }
-        [[ $command != pkill* ]] || command="kill $server; wait $server"
         how=
         [[ $command != *"-s reload"* ]] || how=reloaded
         $how eval "$command" || { echo "FAILED ($?): $command"; exit 1; }
@@ -131,7 +130,9 @@ echo "log $(grep "POST $BELOW/mcp" /var/log/nginx/sandcgi.log | grep -c '"defaul
 # Without --config: the settings of /etc/sandcgi.
 echo "status $(sandcgi status --json | grep -c '"startedAt"')"
 echo "list $(sandcgi token list | grep -c alice)"
-echo "check $(sandcgi check 2>/dev/null | grep -c "^MCP_API_TOKEN=")"
+reloaded bash -e "$W/tokens" >"$W/said" && echo "tokens as written"
+(cd "$W" && bash -e "$W/backups" >"$W/said") && echo "backup as written"
+echo "check $(sandcgi check --values 2>/dev/null | grep -c "^MCP_API_TOKEN=")"
 echo "doctor $(sandcgi doctor | grep -c "  /etc/sandcgi/sandcgi.conf: what they name is there")"
 echo "backup $(sandcgi backup - 2>&1 >/dev/null | grep -c 'backed up: 0 conversations')"
 echo "elsewhere $(SANDCGI_CONFIG=/nowhere sandcgi status 2>&1 | grep -c /nowhere) $(SANDBOX_ROOT=/nowhere sandcgi check 2>&1 | grep -c "FILE_SECRET must be set")"
@@ -140,6 +141,7 @@ before=$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)
 sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >"$W/again"
 [[ $before == "$(sha256sum /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/*)" ]] && echo "again unchanged"
 grep -o "nginx includes both files already" "$W/again"
+echo "reload $(grep -c "The server runs.*sandcgi reload" "$W/again") $(grep -c "Start the server" "$W/again" || true)"
 ls -d /etc/nginx/sandcgi.* 2>/dev/null || true
 [[ -n $BELOW ]] || { leave; exit; }
 mkdir -p "$W/page/page" && echo "our page" >"$W/page/index.html" && chmod -R a+rX "$W/page"
@@ -159,9 +161,8 @@ echo "bad $(bad sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+-
 """
 
 
-def documented_commands(walked):
-    text = (NGINX_DIR / "README.md").read_text(encoding="utf-8")
-    return re.search(rf"<!-- walk: {walked} -->\n```sh\n(.*?)```", text, re.S).group(1)
+def documented_commands(walked, page="nginx/README.md"):
+    return pages.walked(page)[walked]
 
 
 NAMESPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -173,9 +174,9 @@ def machine_environment(folder, port, environment):
     return clean | {"W": folder, "BINARY": str(BINARY), "PORT": str(port)} | environment
 
 
-def in_machine(folder, script, environment):
+def in_machine(folder, script, environment, *namespaces):
     """Runs such a script to its end, in namespaces of its own."""
-    return subprocess.run([*NAMESPACES, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=100,
+    return subprocess.run([*NAMESPACES, *namespaces, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=300,
                           env=machine_environment(folder, free_port(), environment))
 
 
@@ -188,14 +189,16 @@ def walk(checks, below):
         commands = commands.replace("example.org", f"example.org --path {below}/", 1)
     pathlib.Path(folder, "commands").write_text(commands, encoding="utf-8")
     pathlib.Path(folder, "way-out").write_text(documented_commands("out of nginx"), encoding="utf-8")
+    for name, text in (("tokens", documented_commands("tokens")), ("backups", documented_commands("backup", "fcgi/operations.md"))):
+        pathlib.Path(folder, name).write_text(text, encoding="utf-8")
     try:
         done = in_machine(folder, MACHINE + STORY, {"BELOW": below, "DOCKER_HOST": "unix:///run/no-engine.sock"})
         said = done.stdout.splitlines()
         log = pathlib.Path(folder, "serve.log")
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
-        for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 640 600 600 600", "log 1",
-                     "status 1", "list 1", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already"):
+        for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 600 600 600 600", "log 1",
+                     "status 1", "list 1", "tokens as written", "backup as written", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already", "reload 1 0"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:
             for line in ("left 0 0 0", "their site 200 their page, 404"):

@@ -8,15 +8,18 @@ import sys
 import traceback
 
 import groups_behind
+import groups_cluster
 import groups_files
 import groups_mcp
 import groups_oauth
+import groups_refused
 import groups_setup
+import groups_unhurt
 import groups_walk
 from checks import Checks
 from front import find_nginx
 
-GROUPS = groups_setup.GROUPS + groups_mcp.GROUPS + groups_oauth.GROUPS + groups_files.GROUPS + groups_behind.GROUPS + groups_walk.GROUPS
+GROUPS = groups_setup.GROUPS + groups_mcp.GROUPS + groups_oauth.GROUPS + groups_files.GROUPS + groups_behind.GROUPS + groups_walk.GROUPS + groups_unhurt.GROUPS + groups_refused.GROUPS + groups_cluster.GROUPS
 
 
 def main():

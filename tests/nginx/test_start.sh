@@ -8,7 +8,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 tested=${SANDCGI_TEST_BINARY:-$top/build/sandcgi}
 trap 'rm -rf "$work"' EXIT
-unset DOCKER_HOST SANDCGI_LOG SANDCGI_HTTPS_PORT SANDCGI_HTTP_PORT SANDBOX_ROOT SANDBOX_TIMEOUT_MAX MCP_API_TOKEN PUBLIC_BASE_URL
+unset DOCKER_HOST SANDCGI_LOG SANDCGI_HTTPS_PORT SANDCGI_HTTP_PORT NGINX_HTTPS_PORT NGINX_HTTP_PORT SANDBOX_ROOT SANDBOX_TIMEOUT_MAX MCP_API_TOKEN PUBLIC_BASE_URL
 export SANDCGI_STATE_DIR=$work/state SANDCGI_ENV_FILE=$work/env
 passed=0 failed=0 skipped=0 since=${EPOCHREALTIME/[.,]/}
 
@@ -46,29 +46,28 @@ within()
     ) 2>&1
 }
 
+# Not by the way for a program that is not built.
+program_value()
+{
+    program=$tested
+    env_line()
+    {
+        printf 'the program was not asked\n'
+    }
+    env_value "$1"
+}
+
 test_reading_env()
 {
-    cat >"$work/env" <<'END'
-# comment
-PLAIN=one
-  SPACED=two  
-export EXPORTED=three
-DOUBLE="with blank"
-SINGLE='x=y'
-TWICE=old
-TWICE=new
-EMPTY=
-HASH=a#b
-PREFIX_PLAIN=no
-LAST=end
-END
-    printf 'NOEOL=yes' >>"$work/env"
-    local row
-    for row in PLAIN=one SPACED=two EXPORTED=three "DOUBLE=with blank" SINGLE=x=y TWICE=new EMPTY= HASH=a#b LAST=end NOEOL=yes; do
-        equal ".env: ${row%%=*}" "$(within env_value "${row%%=*}")" "${row#*=}"
+    cp "$top/tests/settings/lines.env" "$work/env" # tests/unit/base/test_conf.c reads the same
+    local row reader
+    for reader in env_line program_value; do
+        while IFS= read -r row; do
+            equal ".env, $reader: ${row%%=*}" "$(within "$reader" "${row%%=*}"; printf .)" "${row#*=}."
+        done <"$top/tests/settings/lines.expected"
+        within "$reader" NOT_THERE >/dev/null
+        equal ".env, $reader: a key that is not there fails" $? 1
     done
-    within env_value NOT_THERE >/dev/null
-    equal ".env: a key that is not there fails" $? 1
     equal "the environment wins" "$(PLAIN=other within setting PLAIN default)" other
     equal ".env wins over the default" "$(within setting PLAIN default)" one
     equal "an empty value is the default" "$(within setting EMPTY default)" default
@@ -89,7 +88,7 @@ test_times()
 
 test_writing_env()
 {
-    SANDCGI_HTTPS_PORT=9443 within write_env_file >/dev/null
+    NGINX_HTTPS_PORT=9443 within write_env_file >/dev/null
     equal ".env is for its owner only" "$(stat -c %a "$work/env")" 600
     matches "FILE_SECRET is random" "$(within env_value FILE_SECRET)" '^[0-9a-f]{64}$'
     matches "so is MCP_API_TOKEN" "$(within env_value MCP_API_TOKEN)" '^[0-9a-f]{64}$'
@@ -112,6 +111,7 @@ show()
 # What render.sh is told.
 rendered()
 {
+    program=$tested
     derive_settings
     project=$work/fake
     mkdir -p "$project/nginx"
@@ -134,16 +134,18 @@ check_fails()
 test_deriving()
 {
     within write_env_file >/dev/null
-    equal "links follow the port" "$(SANDCGI_HTTPS_PORT=10443 within show PUBLIC_BASE_URL)" https://localhost:10443
+    equal "links follow the port" "$(NGINX_HTTPS_PORT=10443 within show PUBLIC_BASE_URL)" https://localhost:10443
     equal "but not when they lead elsewhere" "$(PUBLIC_BASE_URL=https://x.test within show PUBLIC_BASE_URL)" https://x.test
-    equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within read_timeout)" 720
-    matches "a bad port" "$(SANDCGI_HTTP_PORT=80x within show http_port)" "must be a port number"
-    matches "a port too high" "$(SANDCGI_HTTP_PORT=70000 within show http_port)" "must be a port number"
+    equal "nginx waits longer than the longest run" "$(SANDBOX_TIMEOUT_MAX=10m within rendered READ_TIMEOUT)" 720
+    matches "a bad port" "$(NGINX_HTTP_PORT=80x within show http_port)" "must be a port number"
+    matches "a port too high" "$(NGINX_HTTP_PORT=70000 within show http_port)" "must be a port number"
     equal "another server's name for the log" "$(SANDBOX_LOG_FILE=/x/log within show SANDCGI_LOG)" /x/log
     equal "but ours counts" "$(SANDBOX_LOG_FILE=/x/log SANDCGI_LOG=/y/log within show SANDCGI_LOG)" /y/log
-    equal "and for the size of uploads" "$(SANDBOX_MAX_UPLOAD_BYTES=5368709120 within rendered UPLOAD_MAX)" 5368709120
+    equal "and for the size of uploads" "$(SANDBOX_MAX_UPLOAD_BYTES=5368709120 within rendered UPLOAD_MAX)" 5g
     equal "what is wrong is told without what is not" "$(within check_fails)" $'\n'"start.sh: B: is wrong; correct $work/env"
-    matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within read_timeout)" "must be a time"
+    equal "bursts follow the rate" "$(NGINX_RATE=7 within rendered BURST)" 28
+    matches "a bad time" "$(SANDBOX_TIMEOUT_MAX=long within rendered READ_TIMEOUT)" "must be a time"
+    matches "a bad rate" "$(NGINX_RATE=fast within rendered RATE)" 'NGINX_RATE is "fast"'
     sed 's/^MCP_API_TOKEN=.*/MCP_API_TOKEN=/' "$work/env" >"$work/env2"
     matches "no token" "$(SANDCGI_ENV_FILE=$work/env2 within show api_token)" "MCP_API_TOKEN is missing.*openssl rand"
     local environment
@@ -186,10 +188,10 @@ elsewhere()
 test_remembering()
 {
     rm -f "$work/env"
-    SANDCGI_HTTPS_PORT=9443 within remember
+    NGINX_HTTPS_PORT=9443 within remember
     (unset SANDCGI_STATE_DIR && within where_it_is) >"$work/where"
     equal "state folder and ports are remembered" "$(cat "$work/where")" "$work/state 9443 https://localhost:9443"
-    SANDCGI_HTTPS_PORT=9444 within remember
+    NGINX_HTTPS_PORT=9444 within remember
     equal "other ports, too, and links follow them" "$(within env_value NGINX_HTTPS_PORT) $(within env_value PUBLIC_BASE_URL)" "9444 https://localhost:9444"
     matches "--status finds the state folder" "$(elsewhere "$top/start.sh" --status 2>&1)" "engine.*https://localhost:9444/healthz"
     matches "--stop, too" "$(elsewhere "$top/start.sh" --stop 2>&1)" "nothing .* is running \(state folder: $work/state\)"
@@ -528,6 +530,7 @@ stand_in()
         sync_token write_file_key take_earlier_page render_nginx wait_for_answers wait_for_limits run_server flock; do
         eval "$step() { :; }"
     done
+    [[ -n ${phases:-} ]] || phase() { :; }
     for step in begin_build finish_build begin_page finish_page run_first_program print_ending stop_all; do
         eval "$step() { echo $step \"\$@\"; }"
     done
@@ -594,6 +597,39 @@ begin_page images python finish_page services run_first_program python images pr
     changed=1
     matches "where nothing has changed, no program runs" "$(within start | xargs)" "services sandcgi is running and up to date \([0-9.]+ s\): .* status 0$"
     rm -rf "$work/state"
+}
+
+# ending WHERE: what is printed at the end, on a terminal or not.
+ending()
+{
+    cert_host=localhost https_port=8443 http_port=8080 cert=/c.pem page_dir=/page api_token="sesame/1 2" binary=sandcgi
+    [[ $1 != terminal ]] || on_terminal() { :; }
+    print_ending
+}
+
+test_ending()
+{
+    local there phases=yes on
+    for there in '' python; do
+        equal "the parts of a start are counted${there:+, where there are images}" "$(changed=0 unmade='' interrupted='' within start | grep -o '^[0-9] of 9' | xargs)" \
+            "1 of 9 2 of 9 3 of 9 4 of 9 5 of 9 6 of 9 7 of 9 8 of 9 9 of 9"
+    done
+    on=$(within ending terminal)
+    matches "on a terminal the page's link signs in" "$on" $'\n'"  http://localhost:8080/#token=sesame%2F1%202"$'\n'
+    matches "and Claude Code's line is filled in" "$on" "claude mcp add --transport http sandcgi http://localhost:8080/mcp --header Authorization:.+Bearer.+sesame/1.+2"
+    equal "elsewhere the token is not shown" "$(within ending pipe | grep -c sesame) $(within ending pipe | grep -c "http://localhost:8080/$")" "0 1"
+    equal "one command calls it" "$(within ending pipe | grep -c ^curl)" 1
+    equal "lines for maintainers are in the log" "$(within detail "a process") $(verbose=yes within detail "a process")" " a process"
+    equal "a step that takes less than a second is not shown" "$(within quick_step)" ""
+    matches "but with --verbose, or when it fails" "$(verbose=yes within quick_step) $(within quick_step false)" "quick .* [0-9.]+ s +quick +failed"
+    rm -rf "$work/state"
+}
+
+# quick_step [COMMAND]
+quick_step()
+{
+    log_file=$work/log
+    step quick "${1:-true}"
 }
 
 readonly forty_two='{"result":{"structuredContent":{"stdout":"42\n"}}}'
@@ -752,7 +788,7 @@ test_podman()
     matches "Podman needs newuidmap" "$(within podman_engine ids)" "needs newuidmap.*install uidmap"
     matches "and a range of ids" "$(within podman_engine newuidmap)" "needs a range of ids.*usermod --add-subuids"
     matches "one that ends at once: its reason" "$(within podman_engine newuidmap ids)" "Podman does not start: no such driver; the log is"
-    matches "it is asked for overlay where the user has not chosen" "$(cat "$work/state/log/podman.log")" "^podman --storage-driver overlay system service .*/state/run/podman.sock"
+    matches "it runs in /, and is asked for overlay where the user has not chosen" "$(cat "$work/state/log/podman.log")" "^env -C / podman --storage-driver overlay system service .*/state/run/podman.sock"
     answering=unix:///run/user/1000/podman/podman.sock
     equal "systemd's is taken first" "$(within podman_engine newuidmap ids systemctl)" "$answering"
     rm -rf "$work/state"
@@ -820,12 +856,13 @@ test_options()
 {
     matches "--help" "$("$top/start.sh" --help 2>&1)" "usage: ./start.sh"
     matches "an unknown option" "$("$top/start.sh" --nonsense 2>&1)" "unknown option.*--help"
+    matches "--verbose goes with another" "$("$top/start.sh" --verbose --stop 2>&1)" "nothing of start.sh's is running"
     matches "two options" "$("$top/start.sh" --stop --status 2>&1)" "one option"
     matches "--stop when nothing runs" "$("$top/start.sh" --stop 2>&1)" "nothing of start.sh's is running"
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens writing_files complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order first_program disk; do
+for name in options nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens writing_files complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order ending first_program disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

@@ -1,6 +1,7 @@
 /* tools/list and tools/call. */
 #include "config.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/mcp/client/client_channel.h"
 #include "common/mcp/era.h"
@@ -229,6 +230,7 @@ static int fail_unknown_tool(struct mcp_call *call)
                                  : NULL;
     AUTO_BUF struct buf names = BUF_INIT(4096);
 
+    log_reason("unknown_tool", NULL);
     if (style && !(call->era.features & MCP_IS_MODERN))
         return mcp_fail_named(&call->failure, style->unknown_tool_code, style->unknown_tool,
                               json_string_value(name));

@@ -23,6 +23,7 @@ struct backup_sum {
                           or cannot be read */
     uint64_t changed;  /* files that changed while they were copied */
     uint64_t unknown;  /* directories without a record, which are nobody's */
+    uint64_t skipped;  /* of a restore: conversations that are there, with skip_existing */
 };
 
 /*
@@ -35,8 +36,10 @@ int backup_write(const struct sandbox_root *root, const char *tenant, enum backu
                  int fd, struct backup_sum *out, struct err *e);
 
 struct restore_want {
-    const char *tenant; /* whose conversations are restored; NULL: all */
-    bool replace;       /* conversations that are there */
+    const char *tenant;       /* whose conversations are restored; NULL: all */
+    const char *conversation; /* the only one that is restored; NULL: all */
+    bool replace;             /* conversations that are there */
+    bool skip_existing;       /* leave them as they are; not with replace */
     /* Exchanges the files of one of those, which is not in use, with the folder of that name in
      * .staging; 0, or -1 with *e. The same call once more takes it back. */
     int (*exchange)(void *ctx, const char *tenant, const char *conversation, const char *staged,
@@ -51,9 +54,10 @@ struct restore_want {
  * an owner as a new one does, counts as used now, and must keep within the root's bounds. All are
  * staged first, and moved into the root when the whole backup was read: a refused one leaves
  * nothing. ERR_INVALID: no backup, or one with names, links or devices that a backup has not;
- * ERR_LIMIT: SANDBOX_QUOTA, SANDBOX_FILES or the disk's reserve; ERR_EXISTS without replace;
- * ERR_BUSY: one that is replaced is in use. When moving fails, all is taken back, and the text says
- * so; it names a conversation for which that is impossible, since it is in use by then.
+ * ERR_LIMIT: SANDBOX_QUOTA, SANDBOX_FILES or the disk's reserve; ERR_EXISTS with neither replace
+ * nor skip_existing; ERR_NOT_FOUND: the backup has no such conversation; ERR_BUSY: one that is
+ * replaced is in use. When moving fails, all is taken back, and the text says so; it names a
+ * conversation for which that is impossible, since it is in use by then.
  */
 int backup_restore(const struct sandbox_root *root, int fd, const struct restore_want *want,
                    struct backup_sum *out, struct err *e);

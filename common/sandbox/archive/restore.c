@@ -25,7 +25,7 @@ struct restoring {
     struct restore_move to;
     struct backup_sum *sum;
     /* what the records of now are about */
-    bool has_head, passed_over; /* the backup's; the conversation, which is another tenant's */
+    bool has_head, passed_over; /* the backup's; the conversation, which is not wanted */
     uint64_t number;            /* of the conversation; 0: none yet */
     enum backup_part part;
     struct plant tree; /* of the conversation */
@@ -78,6 +78,23 @@ static int stage_folder(struct restoring *r, struct restored *c, struct err *e)
     return r->tree.dir_fd < 0 ? err_errno(e, "a conversation's directory cannot be opened") : 0;
 }
 
+/* Is c, whose tenant and conversation are set, to be restored? 1, 0, -1. Sets its name. */
+static int choose(struct restoring *r, struct restored *c, struct err *e)
+{
+    const struct restore_want *want = r->to.want;
+
+    if ((want->tenant && strcmp(want->tenant, c->tenant) != 0) ||
+        (want->conversation && strcmp(want->conversation, c->conversation) != 0))
+        return 0;
+    if (sandbox_name(r->to.root, c->tenant, c->conversation, c->name, e) < 0)
+        return err_wrap(e, "a record in the backup");
+    if (want->skip_existing && restore_is_there(&r->to, c)) {
+        r->sum->skipped++;
+        return 0;
+    }
+    return restore_check_target(&r->to, c, e) < 0 ? -1 : 1;
+}
+
 static int take_record_text(struct restoring *r, struct err *e)
 {
     struct restored c = {.tenant = NULL};
@@ -85,18 +102,16 @@ static int take_record_text(struct restoring *r, struct err *e)
     if (backup_record_parse(r->text.data, r->text.len, &c.tenant, &c.conversation, e) < 0)
         return -1;
     r->bytes = r->files = 0;
-    r->passed_over = r->to.want->tenant && strcmp(r->to.want->tenant, c.tenant) != 0;
-    if (r->passed_over) {
+    const int wanted = choose(r, &c, e);
+    r->passed_over = wanted == 0;
+    if (wanted <= 0) {
         free(c.tenant);
         free(c.conversation);
-        return 0;
+        return wanted;
     }
     r->to.all = mem_resize(r->to.all, r->to.n + 1, sizeof *r->to.all);
-    struct restored *kept = &r->to.all[r->to.n++];
-    *kept = c;
-    if (sandbox_name(r->to.root, c.tenant, c.conversation, kept->name, e) < 0)
-        return err_wrap(e, "a record in the backup");
-    return restore_check_target(&r->to, kept, e) < 0 ? -1 : stage_folder(r, kept, e);
+    r->to.all[r->to.n] = c;
+    return stage_folder(r, &r->to.all[r->to.n++], e);
 }
 
 static int take_text(struct restoring *r, struct err *e)
@@ -273,7 +288,11 @@ int backup_restore(const struct sandbox_root *root, int fd, const struct restore
     *out = (struct backup_sum){0};
     if (r.to.staging_fd < 0)
         return err_errno(e, STAGING_DIR " of SANDBOX_ROOT cannot be opened");
-    if (read_backup(&r, fd, e) < 0 || restore_move_all(&r.to, e) < 0) {
+    int rc = read_backup(&r, fd, e);
+    if (rc == 0 && want->conversation && r.to.n == 0 && out->skipped == 0)
+        rc = err_set(e, ERR_NOT_FOUND, "the backup has no conversation %s%s%s", want->conversation,
+                     want->tenant ? " of " : "", want->tenant ? want->tenant : "");
+    if (rc < 0 || restore_move_all(&r.to, e) < 0) {
         *out = (struct backup_sum){0};
         return restore_take_back(&r.to, e);
     }

@@ -13,19 +13,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_there(const struct restore_move *m, const struct restored *c)
+bool restore_is_there(const struct restore_move *m, const struct restored *c)
 {
     return faccessat(m->root->fd, c->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 int restore_check_target(const struct restore_move *m, const struct restored *c, struct err *e)
 {
-    if (!is_there(m, c))
+    if (!restore_is_there(m, c))
         return 0;
     if (!m->want->replace)
         return err_set(e, ERR_EXISTS,
-                       "conversation %s of %s is there already; replace those that are there with "
-                       "--replace, or restore into an empty SANDBOX_ROOT",
+                       "conversation %s of %s is there already; leave those that are there with "
+                       "--skip-existing, or replace them with --replace",
                        c->conversation, c->tenant);
     if (sandbox_is_held(m->root, c->name))
         return err_set(e, ERR_BUSY, "conversation %s of %s is in use; try again when it is not",
@@ -56,7 +56,7 @@ static int put_in_place(const struct restore_move *m, struct restored *c, struct
 {
     if (restore_check_target(m, c, e) < 0)
         return -1;
-    if (is_there(m, c))
+    if (restore_is_there(m, c))
         return replace(m, c, e);
     if (beneath_rename_free(m->staging_fd, c->staged, m->root->fd, c->name) < 0)
         return err_errno(e, "conversation %s of %s", c->conversation, c->tenant);

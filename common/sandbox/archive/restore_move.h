@@ -22,6 +22,9 @@ struct restore_move {
     size_t n;
 };
 
+/* Is a conversation of c's name in the root? */
+bool restore_is_there(const struct restore_move *m, const struct restored *c);
+
 /* May c, whose names are set, come into the root? ERR_EXISTS, or ERR_BUSY. */
 int restore_check_target(const struct restore_move *m, const struct restored *c, struct err *e);
 

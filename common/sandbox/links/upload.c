@@ -153,8 +153,7 @@ int upload_of_nginx(const struct sandbox_root *root, const char *name, struct up
                              : openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == EACCES)
         return err_set(e, ERR_UNAVAILABLE,
-                       "this server's account may not read what the web server's writes; see "
-                       "UPLOADS in nginx/README.md");
+                       "this server's account may not read what the web server's writes");
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
         return err_set(e, ERR_INVALID, "the web server's file of the upload is not there");
     *out = (struct upload_body){

@@ -121,20 +121,24 @@ static bool is_read_only(int fd)
 int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e)
 {
     const struct usage left = disk_left(fd, b);
+    const bool read_only = is_read_only(fd);
 
-    if (is_read_only(fd))
-        return err_set(e, ERR_LIMIT, "the server's disk is read-only; tell the operator");
-    if (left.files == 0)
-        return err_set(e, ERR_LIMIT,
-                       "the server's disk has too few free inodes: %" PRIu64
-                       " are kept free (SANDBOX_FILES_RESERVE); " ADVICE ", or tell the operator",
-                       b->reserve_files);
-    if (left.bytes > 0 && more_bytes <= left.bytes)
+    if (read_only)
+        err_set(e, ERR_LIMIT, "the server's disk is read-only");
+    else if (left.files == 0)
+        err_set(e, ERR_LIMIT,
+                "the server's disk has too few free inodes: %" PRIu64
+                " are kept free (SANDBOX_FILES_RESERVE)",
+                b->reserve_files);
+    else if (left.bytes == 0 || more_bytes > left.bytes)
+        err_set(e, ERR_LIMIT,
+                "the server's disk is nearly full: %.1f MiB can still be written and %.1f MiB "
+                "are kept free (SANDBOX_DISK_RESERVE)",
+                mib(left.bytes), mib(b->reserve));
+    else
         return 0;
-    return err_set(e, ERR_LIMIT,
-                   "the server's disk is nearly full: %.1f MiB can still be written and %.1f MiB "
-                   "are kept free (SANDBOX_DISK_RESERVE); " ADVICE ", or tell the operator",
-                   mib(left.bytes), mib(b->reserve));
+    e->sys = read_only ? EROFS : ENOSPC; /* the reader's remedy hangs on it */
+    return -1;
 }
 
 int quota_check_piece(int fd, const struct sandbox_bounds *b, uint64_t written, uint64_t piece,

@@ -2,7 +2,9 @@
 
 #include "common/sandbox/state/user_quota.h"
 
+#include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/metrics.h"
 
 #include <errno.h>
 #include <linux/dqblk_xfs.h>
@@ -11,7 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BLOCK 1024 /* the unit of limits */
+#define BLOCK   1024 /* the unit of limits */
+#define START_S 10
 
 /* By the directory: the device's name may be unknown here. */
 static int call(const struct sandbox_root *root, unsigned cmd, uid_t uid, void *arg)
@@ -43,17 +46,27 @@ static const char *what_lacks(const struct sandbox_root *root)
                                               : "its file system is mounted without usrquota";
 }
 
+/* Once for each server, not at each reload and each request of CGI. */
+static enum log_level level_of_start(void)
+{
+    const int64_t started = (int64_t)metrics_get(METRIC_STARTED_BOOT);
+
+    return started && clock_boot_s() - started < START_S ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+}
+
 void user_quota_detect(struct sandbox_root *root)
 {
     const char *lacks = what_lacks(root);
 
     root->user_quotas = !lacks;
     if (lacks)
-        log_info("SANDBOX_ROOT has no disk quotas of the kernel: %s; programs that pass "
-                 "SANDBOX_QUOTA or SANDBOX_FILES are ended",
-                 lacks);
+        log_at(level_of_start(),
+               "SANDBOX_ROOT has no disk quotas of the kernel: %s; programs that pass "
+               "SANDBOX_QUOTA or SANDBOX_FILES are ended",
+               lacks);
     else
-        log_info("SANDBOX_ROOT has disk quotas of the kernel for SANDBOX_QUOTA and SANDBOX_FILES");
+        log_at(level_of_start(),
+               "SANDBOX_ROOT has disk quotas of the kernel for SANDBOX_QUOTA and SANDBOX_FILES");
 }
 
 static void set(const struct sandbox_root *root, uid_t uid, uint64_t bytes, uint64_t files)

@@ -77,7 +77,7 @@ static void fail_argument(const struct session_call *s, const struct err *e)
         {"argument 'filename'", {"invalid_filename", "invalid_filename", NULL, NULL}, ""},
         {"argument 'content_base64'",
          {"invalid_content", "upload_too_large", NULL, NULL},
-         "; the operator can raise that (SANDBOX_FILE_MAX, and SANDCGI_MAX_BODY with it)"},
+         "; the server's operator can raise that"},
         {"argument 'path'", {"invalid_path", "invalid_path", NULL, NULL}, ""},
         {"argument 'code'", {NULL, "code_too_large", NULL, NULL}, ""},
         {"", {NULL, NULL, NULL, NULL}, ""},

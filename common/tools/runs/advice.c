@@ -60,8 +60,7 @@ static const struct {
     {"rust", " cargo rustc "},
 };
 
-#define OPERATORS_EXTRA                                                                            \
-    "{name} is not here: the server's operator adds it with RUNNER_EXTRAS={extra}"
+#define OPERATORS_EXTRA "{name} is not here: the server's operator can add it (the extra {extra})"
 
 #define UNRESOLVED                                                                                 \
     "Temporary failure in name resolution", "Could not resolve host", "EAI_AGAIN",                 \
@@ -153,13 +152,14 @@ static const struct row rows[] = {
      .sentence = OPERATORS_EXTRA},
     {.patterns = {"unknown file extension: .mp4", "unknown file extension: .mov",
                   "unknown file extension: .webm"},
-     .sentence = "ffmpeg is not here (the operator adds it with RUNNER_EXTRAS=media): save a GIF"},
+     .sentence =
+         "ffmpeg is not here (the server's operator can add it, the extra media): save a GIF"},
     {.patterns = {"Unable to obtain driver for chrome", "cannot find Chrome binary",
                   "Executable doesn't exist at ", "Failed to launch the browser process",
                   "Could not find Chrome"},
-     .sentence = "no browser is here: the server's operator adds it with RUNNER_EXTRAS=browser"},
+     .sentence = "no browser is here: the server's operator can add it (the extra browser)"},
     {.patterns = {"No pandoc was found"},
-     .sentence = "pandoc is not here: the server's operator adds it with RUNNER_EXTRAS=documents"},
+     .sentence = "pandoc is not here: the server's operator can add it (the extra documents)"},
     {FAILED,
      .patterns = {"python2: command not found", "python3.8: command not found",
                   "python3.9: command not found", "python3.10: command not found",

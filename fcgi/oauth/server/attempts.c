@@ -4,6 +4,10 @@
 
 #include "common/rpc/json.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
 #define FREE_TRIES    4
 #define WAIT_MAX_S    900
 #define FORGET_S      3600
@@ -53,8 +57,27 @@ static int64_t wait_after(json_int_t n)
     return wait < WAIT_MAX_S ? wait : WAIT_MAX_S;
 }
 
-int64_t attempts_begin(json_t *attempts, const char *address, int64_t now)
+/* What counts as one: an IPv4 address, or a network of 64 bits, which one subscriber has. */
+static void network_of(const char *address, char out[INET6_ADDRSTRLEN])
 {
+    struct in6_addr v6;
+
+    snprintf(out, INET6_ADDRSTRLEN, "%s", address);
+    if (inet_pton(AF_INET6, address, &v6) != 1)
+        return;
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+        inet_ntop(AF_INET, v6.s6_addr + 12, out, INET6_ADDRSTRLEN);
+        return;
+    }
+    memset(v6.s6_addr + 8, 0, 8);
+    inet_ntop(AF_INET6, &v6, out, INET6_ADDRSTRLEN);
+}
+
+int64_t attempts_begin(json_t *attempts, const char *client, int64_t now)
+{
+    char address[INET6_ADDRSTRLEN];
+
+    network_of(client, address);
     json_int_t n = number(attempts, address, "n"), all = number(attempts, ALL, "n");
     int64_t minute = number(attempts, ALL, "last"), wait;
 
@@ -73,8 +96,11 @@ int64_t attempts_begin(json_t *attempts, const char *address, int64_t now)
     return 0;
 }
 
-void attempts_forget(json_t *attempts, const char *address)
+void attempts_forget(json_t *attempts, const char *client)
 {
+    char address[INET6_ADDRSTRLEN];
+
+    network_of(client, address);
     json_object_del(attempts, address);
     note(attempts, ALL, number(attempts, ALL, "n") - 1, number(attempts, ALL, "last"));
 }

@@ -1,4 +1,5 @@
-/* Wrong passphrases: the address that sent them waits, longer after each. */
+/* Wrong passphrases: the address (IPv6: its network of 64 bits) that sent them waits, longer after
+ * each. */
 #pragma once
 
 #include <jansson.h>
@@ -9,6 +10,6 @@
  * attempts_forget; or the number of seconds after which that address may try again. attempts: the
  * part of the state; now: Unix seconds.
  */
-int64_t attempts_begin(json_t *attempts, const char *address, int64_t now);
+int64_t attempts_begin(json_t *attempts, const char *client, int64_t now);
 /* The passphrase was right. */
-void attempts_forget(json_t *attempts, const char *address);
+void attempts_forget(json_t *attempts, const char *client);

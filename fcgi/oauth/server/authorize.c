@@ -6,11 +6,13 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/rpc/json.h"
 #include "fcgi/oauth/server/attempts.h"
 #include "fcgi/oauth/server/clients.h"
 #include "fcgi/oauth/server/exchange.h"
 #include "fcgi/oauth/server/grants.h"
+#include "fcgi/oauth/server/once.h"
 #include "fcgi/oauth/server/page.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/uri.h"
@@ -99,7 +101,7 @@ static int find_client(const struct oauth *o, struct exchange *x, const struct f
         refuse(x, 400, "client_id is missing.");
         return -1;
     }
-    if (client_find(o->folder_fd, o->fetch_fd, id, &out->client, &e) < 0) {
+    if (client_find(o->folder_fd, o->fetch_fd, o->secret, id, &out->client, &e) < 0) {
         if (!err_is_refusal(e.kind) && e.kind != ERR_NOT_FOUND)
             log_error("%s", e.text);
         refuse(x, e.kind == ERR_BUSY ? 503 : 400, e.text);
@@ -256,7 +258,8 @@ static bool is_own_page(const struct oauth *o, const struct exchange *x)
     const char *origin = x->request.origin;
     size_t len = origin ? strlen(origin) : 0;
 
-    return !origin || (strncmp(o->issuer, origin, len) == 0 &&
+    /* Whole: "https:" is none. */
+    return !origin || (strstr(origin, "://") && strncmp(o->issuer, origin, len) == 0 &&
                        (o->issuer[len] == '\0' || o->issuer[len] == '/'));
 }
 
@@ -300,6 +303,28 @@ static int64_t begin_attempt(const struct oauth *o, const struct exchange *x, st
     return wait == 0 && store_save(&s, e) < 0 ? -1 : wait;
 }
 
+/* An administrator's code? false: the answer says no. */
+static bool has_code(const struct oauth *o, struct exchange *x, const struct ask *a,
+                     const char *code, const char *request, const char *tenant)
+{
+    AUTO_STORE struct store s = STORE_INIT;
+    struct err e = ERR_INIT;
+
+    int rc = store_begin(o->folder_fd, &s, &e);
+    bool right = rc == 0 && once_take(json_object_get(s.state, "once"), code, clock_unix_s());
+    if (rc < 0 || (right && store_save(&s, &e) < 0)) {
+        log_error("%s", e.text);
+        refuse(x, 500, "The authorization server has failed; its log says why.");
+        return false;
+    }
+    if (!right) {
+        err_set(&e, ERR_DENIED, "The code was used, or is too old. Make another one: %s",
+                remedy(REMEDY_OAUTH_CODE));
+        show_consent(o, x, a, request, tenant, 403, e.text);
+    }
+    return right;
+}
+
 /* The operator's passphrase? false: the answer says no. */
 static bool is_operator(const struct oauth *o, struct exchange *x, const struct ask *a,
                         const struct form *f, const char *request, const char *tenant)
@@ -308,6 +333,8 @@ static bool is_operator(const struct oauth *o, struct exchange *x, const struct 
     struct err e = ERR_INIT, why = ERR_INIT;
     bool right = false;
 
+    if (passphrase && once_is_code(passphrase))
+        return has_code(o, x, a, passphrase, request, tenant);
     int64_t wait = begin_attempt(o, x, &e);
     if (wait < 0 || (wait == 0 && passphrase_check(o->folder_fd, passphrase ? passphrase : "",
                                                    &right, &e) < 0)) {
@@ -315,7 +342,9 @@ static bool is_operator(const struct oauth *o, struct exchange *x, const struct 
         refuse(x, 500, "The authorization server has failed; its log says why.");
     } else if (wait > 0) {
         err_set(&why, ERR_LIMIT,
-                "There were too many wrong passphrases. Try again in %" PRId64 " seconds.", wait);
+                "There were too many wrong passphrases. Try again in %" PRId64
+                " seconds, or enter a code that you make on the server: %s",
+                wait, remedy(REMEDY_OAUTH_CODE));
         show_consent(o, x, a, request, tenant, 429, why.text);
         buf_addf(&x->headers, "Retry-After: %" PRId64 "\r\n", wait);
     } else if (!right) {

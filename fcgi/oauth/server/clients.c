@@ -3,6 +3,7 @@
 #include "fcgi/oauth/server/clients.h"
 
 #include "common/base/auto.h"
+#include "common/base/b64.h"
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/mem.h"
@@ -13,8 +14,8 @@
 
 #include <string.h>
 
-#define ID_BYTES       16
-#define YOUNG_S        600  /* a registration that is about to be used */
+#define LABEL          "sandcgi client 1"
+#define ID_PREFIX      "scc_"
 #define DOCUMENT_S     3600 /* a document is kept for so long */
 #define PROBLEM_S      60   /* and that there was none */
 #define METADATA_DEPTH 8
@@ -107,80 +108,84 @@ json_t *client_read_document(const char *url, const char *text, size_t len, stru
 
 /* ---- registration ---- */
 
+/* What shows that we have made an id of this payload. */
+static int make_mac(const uint8_t secret[STORE_SECRET_LEN], const char *payload,
+                    char out[CRYPTO_HEX_LEN(CRYPTO_SHA256_LEN)], struct err *e)
+{
+    const struct crypto_part parts[] = {{LABEL, strlen(LABEL)}, {payload, strlen(payload)}};
+    uint8_t mac[CRYPTO_SHA256_LEN];
+
+    if (crypto_hmac(secret, STORE_SECRET_LEN, parts, ARRAY_LEN(parts), mac, e) < 0)
+        return -1;
+    crypto_hex(mac, sizeof mac, out);
+    return 0;
+}
+
+/* ID_PREFIX PAYLOAD "." MAC, where PAYLOAD is JSON: a random number, the name, the URIs. */
+static int make_id(const uint8_t secret[STORE_SECRET_LEN], const json_t *client, struct buf *out,
+                   struct err *e)
+{
+    AUTO_BUF struct buf text = BUF_INIT(CLIENT_ID_MAX), payload = BUF_INIT(CLIENT_ID_MAX);
+    char mac[CRYPTO_HEX_LEN(CRYPTO_SHA256_LEN)];
+    json_auto_t *all = json_pack("[I, O, O]", (json_int_t)crypto_random_u32(),
+                                 json_object_get(client, "name"),
+                                 json_object_get(client, "redirects"));
+
+    json_write(all, &text);
+    b64url_encode(buf_str(&text), text.len, &payload);
+    if (make_mac(secret, buf_str(&payload), mac, e) < 0)
+        return -1;
+    buf_addf(out, ID_PREFIX "%s.%s", buf_str(&payload), mac);
+    return buf_ok(out) ? 0 : err_set(e, ERR_LIMIT, "the client's metadata is too long");
+}
+
+/* The metadata that an id of ours holds; NULL: it is none. */
+static json_t *read_id(const uint8_t secret[STORE_SECRET_LEN], const char *id)
+{
+    AUTO_BUF struct buf text = BUF_INIT(CLIENT_ID_MAX);
+    const char *start = id + strlen(ID_PREFIX), *dot = strchr(id, '.');
+    char mac[CRYPTO_HEX_LEN(CRYPTO_SHA256_LEN)];
+    json_t *name, *redirects;
+    struct err e = ERR_INIT;
+    json_int_t number;
+
+    if (!dot || strncmp(id, ID_PREFIX, strlen(ID_PREFIX)) != 0)
+        return NULL;
+    AUTO_FREE char *payload = mem_strndup(start, (size_t)(dot - start));
+    if (make_mac(secret, payload, mac, &e) < 0 ||
+        !crypto_equal(mac, strlen(mac), dot + 1, strlen(dot + 1)) ||
+        b64url_decode(payload, strlen(payload), &text) < 0)
+        return NULL;
+    json_auto_t *all = json_parse(buf_str(&text), text.len, METADATA_DEPTH, &e);
+    if (json_unpack(all, "[I, o, o]", &number, &name, &redirects) < 0)
+        return NULL;
+    return json_pack("{s:O, s:O}", "name", name, "redirects", redirects);
+}
+
+json_t *client_register(const uint8_t secret[STORE_SECRET_LEN], const json_t *metadata, int64_t now,
+                        const char **out_code, struct err *e)
+{
+    AUTO_BUF struct buf id = BUF_INIT(CLIENT_ID_MAX);
+    json_auto_t *client = client_read_metadata(metadata, out_code, e);
+
+    if (!client)
+        return NULL;
+    *out_code = NULL;
+    if (make_id(secret, client, &id, e) < 0)
+        return NULL;
+    return json_pack(
+        "{s:s, s:I, s:O, s:O, s:s, s:[s,s], s:[s]}", "client_id", buf_str(&id),
+        "client_id_issued_at", (json_int_t)now, "client_name", json_object_get(client, "name"),
+        "redirect_uris", json_object_get(client, "redirects"), "token_endpoint_auth_method", "none",
+        "grant_types", "authorization_code", "refresh_token", "response_types", "code");
+}
+
+/* ---- finding ---- */
+
 static int64_t time_of(const json_t *client, const char *name)
 {
     return json_get_integer(client, name, 0);
 }
-
-void clients_sweep(json_t *state, int64_t now)
-{
-    json_t *clients = json_object_get(state, "clients"), *one;
-    const char *id;
-    void *next;
-
-    json_object_foreach_safe(clients, next, id, one)
-    {
-        int64_t used = time_of(one, "used");
-        if (used ? used + CLIENT_IDLE_S < now : time_of(one, "made") + CLIENT_UNUSED_S < now)
-            json_object_del(clients, id);
-    }
-}
-
-/* Whoever registers in vain, say because it does not find its earlier id, takes no place for long.
- */
-static int make_room(json_t *clients, int64_t now, struct err *e)
-{
-    const char *id, *oldest = NULL;
-    int64_t made = now - YOUNG_S;
-    json_t *one;
-
-    if (json_object_size(clients) < CLIENTS_MAX)
-        return 0;
-    json_object_foreach(clients, id, one) if (!time_of(one, "used") && time_of(one, "made") <= made)
-    {
-        made = time_of(one, "made");
-        oldest = id;
-    }
-    if (!oldest)
-        return err_set(e, ERR_BUSY, "too many clients have registered; try again in a few minutes");
-    json_object_del(clients, oldest);
-    return 0;
-}
-
-json_t *client_register(json_t *state, const json_t *metadata, int64_t now, const char **out_code,
-                        struct err *e)
-{
-    json_t *clients = json_object_get(state, "clients");
-    json_t *client = client_read_metadata(metadata, out_code, e);
-    char id[2 * ID_BYTES + 1];
-
-    if (!client)
-        return NULL;
-    clients_sweep(state, now);
-    if (make_room(clients, now, e) < 0) {
-        *out_code = NULL;
-        json_decref(client);
-        return NULL;
-    }
-    crypto_random_hex(ID_BYTES, id);
-    json_object_set_new(client, "made", json_integer(now));
-    json_object_set_new(clients, id, client);
-    return json_pack(
-        "{s:s, s:I, s:O, s:O, s:s, s:[s,s], s:[s]}", "client_id", id, "client_id_issued_at",
-        (json_int_t)now, "client_name", json_object_get(client, "name"), "redirect_uris",
-        json_object_get(client, "redirects"), "token_endpoint_auth_method", "none", "grant_types",
-        "authorization_code", "refresh_token", "response_types", "code");
-}
-
-void client_note_use(json_t *state, const char *id, int64_t now)
-{
-    json_t *client = json_object_get(json_object_get(state, "clients"), id);
-
-    if (client)
-        json_object_set_new(client, "used", json_integer(now));
-}
-
-/* ---- finding ---- */
 
 /* The client gets a reference to the list of its URIs, since the state is freed. */
 static void client_set(struct client *out, const char *id, const json_t *known, bool published)
@@ -193,27 +198,40 @@ static void client_set(struct client *out, const char *id, const json_t *known, 
                            .published = published};
 }
 
-/* 1: it is known; 0: the document must be fetched; -1: it is not known. */
-static int look_up(int folder_fd, const char *id, bool is_url, struct client *out, struct err *e)
+/* A registered client: by its id, or of an earlier version's list. */
+static int find_registered(int folder_fd, const uint8_t secret[STORE_SECRET_LEN], const char *id,
+                           struct client *out, struct err *e)
+{
+    AUTO_STORE struct store s = STORE_INIT;
+    json_auto_t *sealed = read_id(secret, id);
+    const json_t *known = sealed;
+
+    if (!known && store_begin(folder_fd, &s, e) < 0)
+        return -1;
+    if (!known)
+        known = json_object_get(json_object_get(s.state, "clients"), id);
+    if (!known)
+        return err_set(e, ERR_NOT_FOUND,
+                       "this client is not registered here (any more); it must register again");
+    client_set(out, id, known, false);
+    return 0;
+}
+
+/* 1: it is known; 0: the document must be fetched; -1: it cannot be used. */
+static int look_up(int folder_fd, const char *url, struct client *out, struct err *e)
 {
     AUTO_STORE struct store s = STORE_INIT;
 
     if (store_begin(folder_fd, &s, e) < 0)
         return -1;
-    const json_t *known = json_object_get(
-        json_object_get(s.state, is_url ? "documents" : "clients"), id);
-    if (!is_url && !known)
-        return err_set(e, ERR_NOT_FOUND,
-                       "this client is not registered here (any more); it must register again");
-    if (is_url) {
-        const char *problem = json_get_string(known, "problem");
-        int64_t age = clock_unix_s() - time_of(known, "made");
-        if (!known || age < 0 || age > (problem ? PROBLEM_S : DOCUMENT_S))
-            return 0;
-        if (problem)
-            return err_set(e, ERR_INVALID, "%s", problem);
-    }
-    client_set(out, id, known, is_url);
+    const json_t *known = json_object_get(json_object_get(s.state, "documents"), url);
+    const char *problem = json_get_string(known, "problem");
+    int64_t age = clock_unix_s() - time_of(known, "made");
+    if (!known || age < 0 || age > (problem ? PROBLEM_S : DOCUMENT_S))
+        return 0;
+    if (problem)
+        return err_set(e, ERR_INVALID, "%s", problem);
+    client_set(out, url, known, true);
     return 1;
 }
 
@@ -264,17 +282,20 @@ static int fetch_client(int folder_fd, int fetch_fd, const char *url, struct cli
     return err_set(e, ERR_INVALID, "%s", why.text);
 }
 
-int client_find(int folder_fd, int fetch_fd, const char *id, struct client *out, struct err *e)
+int client_find(int folder_fd, int fetch_fd, const uint8_t secret[STORE_SECRET_LEN], const char *id,
+                struct client *out, struct err *e)
 {
     bool is_url = strncmp(id, "https://", 8) == 0;
     int rc;
 
     *out = (struct client){0};
-    if (strlen(id) > URI_MAX || (is_url && !client_url_is_valid(id)))
+    if (strlen(id) > CLIENT_ID_MAX || (is_url && !client_url_is_valid(id)))
         return err_set(e, ERR_INVALID,
                        "client_id is neither one that was registered here nor the https address of "
                        "a document");
-    if ((rc = look_up(folder_fd, id, is_url, out, e)) == 0)
+    if (!is_url)
+        rc = find_registered(folder_fd, secret, id, out, e);
+    else if ((rc = look_up(folder_fd, id, out, e)) == 0)
         rc = fetch_client(folder_fd, fetch_fd, id, out, e);
     if (rc < 0)
         client_clear(out);

@@ -1,7 +1,8 @@
 /*
  * Clients: those that have registered themselves (RFC 7591), and those whose id is the https URL of
  * a document about them (client id metadata documents). All are public ones: they have no secret,
- * and prove with PKCE that a code is theirs.
+ * and prove with PKCE that a code is theirs. The id of a registered one holds its metadata, and
+ * nothing is kept of it: strangers take no place by registering.
  */
 #pragma once
 
@@ -9,12 +10,10 @@
 
 #include <stdbool.h>
 
-#define CLIENTS_MAX          200
-#define CLIENT_UNUSED_S      86400        /* a registration that nobody has allowed ends */
-#define CLIENT_IDLE_S        (90 * 86400) /* as one that has not been used */
-#define CLIENT_NAME_MAX      100          /* bytes */
+#define CLIENT_NAME_MAX      100 /* bytes */
 #define CLIENT_REDIRECTS_MAX 16
-#define CLIENT_REDIRECTS_LEN 4096 /* bytes of all of them */
+#define CLIENT_REDIRECTS_LEN 2048 /* bytes of all of them */
+#define CLIENT_ID_MAX        4096 /* bytes */
 #define CLIENT_DOCUMENTS_MAX 64
 
 struct client {
@@ -35,11 +34,11 @@ json_t *client_read_metadata(const json_t *metadata, const char **out_code, stru
 json_t *client_read_document(const char *url, const char *text, size_t len, struct err *e);
 
 /*
- * Registers a client in the state, which the caller saves. Returns the answer for it. NULL: as
- * client_read_metadata; ERR_BUSY with *out_code NULL: there are too many.
+ * Returns the answer for a client that registers: its id is its metadata with a MAC of the store's
+ * secret. NULL: as client_read_metadata, or *out_code is NULL and *e a failure of ours.
  */
-json_t *client_register(json_t *state, const json_t *metadata, int64_t now, const char **out_code,
-                        struct err *e);
+json_t *client_register(const uint8_t secret[STORE_SECRET_LEN], const json_t *metadata, int64_t now,
+                        const char **out_code, struct err *e);
 
 /*
  * Finds a client, and fetches its document if need be: from another process (fetch_fd: see
@@ -47,12 +46,8 @@ json_t *client_register(json_t *state, const json_t *metadata, int64_t now, cons
  * ERR_NOT_FOUND: it is not known; ERR_INVALID: its document says something else; ERR_BUSY: another
  * document is being fetched.
  */
-int client_find(int folder_fd, int fetch_fd, const char *id, struct client *out, struct err *e);
+int client_find(int folder_fd, int fetch_fd, const uint8_t secret[STORE_SECRET_LEN], const char *id,
+                struct client *out, struct err *e);
 
 /* May the client be redirected there? */
 bool client_has_redirect(const struct client *c, const char *uri);
-
-/* It was allowed, or has got a token. Nothing for others than registered ones. */
-void client_note_use(json_t *state, const char *id, int64_t now);
-/* Drops registrations that have ended. */
-void clients_sweep(json_t *state, int64_t now);

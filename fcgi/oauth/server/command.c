@@ -3,11 +3,13 @@
 #include "fcgi/commands.h"
 
 #include "common/base/auto.h"
+#include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
-#include "common/base/log.h"
+#include "fcgi/oauth/server/once.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/store.h"
+#include "fcgi/process/resources.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +19,19 @@
 #define EXIT_WORDS 2
 
 static const char usage[] =
-    "usage: sandcgi oauth passphrase [--config FILE]\n"
+    "usage: sandcgi oauth passphrase|code [--config FILE]\n"
     "\n"
-    "Sets the operator's passphrase, which allows clients access (SANDCGI_OAUTH=builtin). It is "
+    "passphrase sets the operator's passphrase, which allows clients access "
+    "(SANDCGI_OAUTH=builtin). It is "
     "read "
     "from\n"
     "the terminal, twice and unseen, or from standard input. Its Argon2id hash alone is kept. It "
     "counts\n"
     "at once; what was allowed before stays: see sandcgi token list.\n"
+    "\n"
+    "code prints a code that the page takes once, within 10 minutes, in the place of the "
+    "passphrase,\n"
+    "also when there were too many wrong ones.\n"
     "\n"
     "  --config FILE  the settings (default: $SANDCGI_CONFIG, or " SETTINGS_FILE ")\n"
     "\n"
@@ -80,10 +87,39 @@ static int read_passphrase(char out[PASSPHRASE_MAX + 2], struct err *e)
     return rc;
 }
 
-static int set_passphrase(const struct settings *s, struct err *e)
+static int set_passphrase(const struct audit_place *place, int folder, struct err *e)
 {
-    static const struct log_field field = {.name = "audit", .text = "oauth-passphrase"};
     char text[PASSPHRASE_MAX + 2];
+
+    int rc = read_passphrase(text, e);
+    if (rc == 0)
+        rc = passphrase_set(folder, text, e);
+    explicit_bzero(text, sizeof text);
+    if (rc == 0)
+        audit_tell(place, AUDIT_OAUTH_PASSPHRASE, NULL, 0, "the operator's passphrase was set");
+    if (rc == 0)
+        fputs("sandcgi: the operator's passphrase was set\n", stderr);
+    return rc;
+}
+
+static int print_code(const struct audit_place *place, int folder, struct err *e)
+{
+    AUTO_STORE struct store state = STORE_INIT;
+    char code[ONCE_LEN + 1];
+
+    if (store_begin(folder, &state, e) < 0)
+        return -1;
+    once_make(json_object_get(state.state, "once"), clock_unix_s(), code);
+    if (store_save(&state, e) < 0)
+        return -1;
+    printf("%s\n", code);
+    audit_tell(place, AUDIT_OAUTH_CODE, NULL, 0, "a code was made, which allows a client");
+    return 0;
+}
+
+static int act_on(const struct settings *s, const char *act, struct err *e)
+{
+    const struct audit_place place = audit_place_of(s);
     struct account workers;
 
     if (account_of_workers(s->user, &workers, e) < 0)
@@ -91,13 +127,8 @@ static int set_passphrase(const struct settings *s, struct err *e)
     AUTO_FD int folder = store_folder_open(s, &workers, e);
     if (folder < 0)
         return -1;
-    int rc = read_passphrase(text, e);
-    if (rc == 0)
-        rc = passphrase_set(folder, text, e);
-    explicit_bzero(text, sizeof text);
-    if (rc == 0)
-        log_with(LOG_LEVEL_INFO, &field, 1, "the operator's passphrase was set");
-    return rc;
+    return strcmp(act, "code") == 0 ? print_code(&place, folder, e)
+                                    : set_passphrase(&place, folder, e);
 }
 
 static int wrong_words(const char *problem)
@@ -122,15 +153,13 @@ int oauth_run(char *const *words)
         else
             return wrong_words("there is a word too many");
     }
-    if (!act || strcmp(act, "passphrase") != 0)
-        return wrong_words("passphrase is expected");
+    if (!act || (strcmp(act, "passphrase") != 0 && strcmp(act, "code") != 0))
+        return wrong_words("passphrase or code is expected");
     if (settings_load(&settings, config, &e) < 0) {
         fprintf(stderr, "sandcgi: %s\n", e.text);
         return 1;
     }
-    log_follow(&settings);
-    log_set_role("oauth");
-    int rc = set_passphrase(&settings, &e);
+    int rc = act_on(&settings, act, &e);
     if (rc < 0)
         fprintf(stderr, "sandcgi: %s\n", e.text);
     settings_clear(&settings);

@@ -28,6 +28,7 @@ void exchange_json(struct exchange *x, int status, json_t *take_body)
 
 void exchange_error(struct exchange *x, int status, const char *code, const char *description)
 {
+    log_reason(code, NULL);
     exchange_json(x, status,
                   json_pack("{s:s, s:s}", "error", code, "error_description", description));
 }

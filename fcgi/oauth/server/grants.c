@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/crypto.h"
 #include "common/base/parse.h"
+#include "common/base/remedy.h"
 #include "common/rpc/json.h"
 #include "common/tools/tools.h"
 #include "fcgi/oauth/server/clients.h"
@@ -131,9 +132,8 @@ int grant_allow(json_t *state, const struct grant_terms *terms, const char *redi
 
     grants_sweep(state, now);
     if (count_live(grants) >= GRANTS_MAX || json_object_size(codes) >= CODES_MAX)
-        return err_set(e, ERR_LIMIT,
-                       "there are %d grants, which is the most; revoke some: sandcgi token list",
-                       GRANTS_MAX);
+        return err_set(e, ERR_LIMIT, "there are %d grants, which is the most; revoke some: %s",
+                       GRANTS_MAX, remedy(REMEDY_TOKEN_LIST));
     crypto_random_hex(GRANT_ID_LEN / 2, id);
     crypto_random_hex(CODE_LEN / 2, code);
     crypto_tag(code, TAG_BYTES, tag);
@@ -145,7 +145,6 @@ int grant_allow(json_t *state, const struct grant_terms *terms, const char *redi
     json_object_set_new(codes, tag,
                         json_pack("{s:s, s:s, s:s, s:I}", "grant", id, "redirect", redirect,
                                   "challenge", challenge, "expires", (json_int_t)(now + CODE_S)));
-    client_note_use(state, terms->client, now);
     return 0;
 }
 
@@ -232,7 +231,6 @@ static const char *issue(json_t *state, grant_secret secret, const struct grant_
         return code;
     json_object_set_new(grant, "refresh", json_integer(number));
     json_object_set_new(grant, "used", json_integer(now));
-    client_note_use(state, text_of(grant, "client"), now);
     refresh_token_make(secret, out->id, number, out->refresh_token);
     out->grant = grant;
     return NULL;

@@ -4,6 +4,7 @@
 
 #include "common/base/auto.h"
 #include "common/base/crypto.h"
+#include "common/base/remedy.h"
 #include "fcgi/oauth/server/store.h"
 
 #include <argon2.h>
@@ -25,8 +26,8 @@ int passphrase_need(const struct settings *s, int folder_fd, struct err *e)
         (folder_fd >= 0 && faccessat(folder_fd, STORE_PASSPHRASE, F_OK, 0) == 0))
         return 0;
     return err_set(e, ERR_INVALID,
-                   "SANDCGI_OAUTH=builtin needs the operator's passphrase; set it with: sandcgi "
-                   "oauth passphrase");
+                   "SANDCGI_OAUTH=builtin needs the operator's passphrase; set it with: %s",
+                   remedy(REMEDY_PASSPHRASE));
 }
 
 static size_t count_different(const char *text)

@@ -149,7 +149,8 @@ int store_secret(int folder_fd, uint8_t out[STORE_SECRET_LEN], struct err *e)
 
 static int state_read(int folder_fd, json_t **out, struct err *e)
 {
-    static const char *const parts[] = {"clients", "documents", "codes", "grants", "attempts"};
+    static const char *const parts[] = {"clients", "documents", "codes",
+                                        "grants",  "attempts",  "once"};
     AUTO_BUF struct buf text = BUF_INIT(STATE_MAX);
     struct err cause = ERR_INIT;
     json_auto_t *state = NULL;

@@ -2,10 +2,11 @@
  * The folder of the authorization server, SANDBOX_ROOT/.oauth, which belongs to the workers'
  * account (0700) and holds small files, each replaced in one step:
  *
- *   state.json    clients, codes, grants, wrong passphrases
+ *   state.json    documents of clients, codes, grants, wrong passphrases; clients of an earlier
+ *                 version
  *   passphrase    its Argon2id hash
  *   key.pem       the key that signs tokens
- *   secret        256 random bits: key of refresh tokens and of the consent page
+ *   secret        256 random bits: key of refresh tokens, of clients' ids and of the consent page
  *
  * and in its folder public, which alone the judge may read:
  *
@@ -50,7 +51,7 @@ int store_lock_fetch(int folder_fd, struct err *e);
 int store_secret(int folder_fd, uint8_t out[STORE_SECRET_LEN], struct err *e);
 
 /* The state while it is locked: an object with the objects "clients", "documents", "codes",
- * "grants" and "attempts". */
+ * "grants", "attempts" and "once". */
 struct store {
     int folder_fd, lock_fd;
     json_t *state;

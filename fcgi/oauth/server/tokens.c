@@ -185,31 +185,18 @@ void revoke_serve(const struct oauth *o, struct exchange *x)
 
 void register_serve(const struct oauth *o, struct exchange *x)
 {
-    AUTO_STORE struct store s = STORE_INIT;
-    struct err e = ERR_INIT, why = ERR_INIT;
-    const char *code = NULL;
-    json_auto_t *metadata = json_parse(buf_str(&x->body), x->body.len, BODY_DEPTH, &why);
-    json_t *client = NULL;
+    struct err e = ERR_INIT;
+    const char *code = "invalid_client_metadata";
+    json_auto_t *metadata = json_parse(buf_str(&x->body), x->body.len, BODY_DEPTH, &e);
+    json_t *client = metadata ? client_register(o->secret, metadata, clock_unix_s(), &code, &e)
+                              : NULL;
 
-    if (!metadata) {
-        exchange_error(x, 400, "invalid_client_metadata", why.text);
-        return;
-    }
-    if (store_begin(o->folder_fd, &s, &e) < 0) {
-        exchange_fail(x, &e);
-        return;
-    }
-    client = client_register(s.state, metadata, clock_unix_s(), &code, &why);
-    if (client && store_save(&s, &e) < 0) {
-        json_decref(client);
-        exchange_fail(x, &e);
-    } else if (client) {
+    if (client)
         exchange_json(x, 201, client);
+    else if (code)
+        exchange_error(x, 400, code, e.text);
+    else
+        exchange_fail(x, &e);
+    if (client)
         audit("oauth-register", "", "a client has registered");
-    } else if (code)
-        exchange_error(x, 400, code, why.text);
-    else {
-        exchange_error(x, 503, "temporarily_unavailable", why.text);
-        buf_add_str(&x->headers, "Retry-After: 60\r\n");
-    }
 }

@@ -2,6 +2,7 @@
 
 #include "fcgi/oauth/server/uri.h"
 
+#include "common/base/auto.h"
 #include "common/base/mem.h"
 
 #include <ctype.h>
@@ -72,21 +73,20 @@ static bool is_loopback(const struct uri *u)
     return false;
 }
 
-/* Schemes that browsers execute, show or connect to by themselves, and those of mail and telephone.
- */
-static bool is_browsers_own(struct part scheme)
+/* Schemes that browsers execute, show or connect to by themselves, those of the system's own
+ * programs, which links have made do harm, and those of mail and telephone. */
+static bool is_refused(struct part scheme)
 {
-    static const char *const own[] = {"about",      "blob",   "chrome",        "chrome-extension",
-                                      "data",       "edge",   "file",          "filesystem",
-                                      "ftp",        "http",   "intent",        "jar",
-                                      "javascript", "mailto", "moz-extension", "resource",
-                                      "sms",        "tel",    "vbscript",      "view-source",
-                                      "ws",         "wss"};
+    static const char refused[] =
+        " about afp apt blob callto chrome chrome-extension data edge facetime file filesystem ftp "
+        "gopher hcp help http intent itms-services jar javascript jnlp jnlps ldap ldaps mailto "
+        "mhtml mk "
+        "moz-extension nfs res resource rlogin search search-ms sftp shell sip sms smb ssh tel "
+        "telnet "
+        "vbscript view-source webcal ws wss ";
+    AUTO_FREE char *word = mem_printf(" %.*s ", (int)scheme.len, scheme.text);
 
-    for (size_t i = 0; i < ARRAY_LEN(own); i++)
-        if (part_is(scheme, own[i]))
-            return true;
-    return false;
+    return strstr(refused, word) || strncmp(word, " ms-", 4) == 0;
 }
 
 int redirect_check(const char *uri, struct err *e)
@@ -102,7 +102,7 @@ int redirect_check(const char *uri, struct err *e)
         return u.host.len > 0 ? 0 : err_set(e, ERR_INVALID, "a redirect URI has no host");
     if (is_loopback(&u))
         return 0;
-    if (is_browsers_own(u.scheme))
+    if (is_refused(u.scheme))
         return err_set(e, ERR_INVALID,
                        "a redirect URI must begin with https://, the scheme of a native program, "
                        "or http:// and 127.0.0.1, [::1] or localhost");

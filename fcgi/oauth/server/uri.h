@@ -12,7 +12,7 @@
 /*
  * May a client register it to be redirected to? https://HOST…, http://… of this very machine
  * (127.0.0.1, [::1], localhost), or a scheme of a native program (cursor://…), never one that a
- * browser executes or opens itself. ASCII, no fragment, no user. *e says what is wrong, without
+ * browser or the system opens itself. ASCII, no fragment, no user. *e says what is wrong, without
  * repeating it.
  */
 int redirect_check(const char *uri, struct err *e);

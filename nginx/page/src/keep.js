@@ -25,6 +25,16 @@ export const keepToken = (token) => write(localStorage, TOKEN, token);
 export const keptTheme = () => read(localStorage, "sandcgi-theme");
 export const keepTheme = (theme) => write(localStorage, "sandcgi-theme", theme);
 
+/** The token of a sign-in link, #token=…. It leaves the address at once, and is not kept. null: there is none. */
+export function linkedToken() {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const token = fragment.get("token");
+  if (token === null) return null;
+  fragment.delete("token");
+  history.replaceState(null, "", `${location.pathname}${location.search}${fragment.size ? `#${fragment}` : ""}`);
+  return token;
+}
+
 /** {language, texts: {language: code}, history: […], running} of this tab. */
 export function tab() {
   try {

@@ -4,19 +4,20 @@ import { announce, byId, copy, fill, h, openDialog } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { FilesView } from "./files.js";
 import { HistoryView } from "./history.js";
-import { conversation, keepTab, keepTheme, keptTheme, setConversation, tab } from "./keep.js";
+import { conversation, keepTab, keepTheme, keptTheme, linkedToken, setConversation, tab } from "./keep.js";
 import { callTool, hasToken, healthy, listTools, onLost } from "./mcp.js";
 import { Options } from "./options.js";
 import { ResultView } from "./result.js";
 import { Run } from "./run.js";
 import { Tabs } from "./tabs.js";
-import { askToken, enter, leave } from "./token.js";
+import { askToken, enter, leave, signIn } from "./token.js";
 import { dropped } from "./upload.js";
 
 const ORDER = ["python", "typescript", "bash"]; // others behind these
 const AWAY_MS = 2500; // between two looks at a server that is away
 
 const state = tab();
+const linked = linkedToken(); // before the conversation, which is in the fragment, too
 const page = { conversation: conversation(), language: state.language ?? "python", run: null, runners: [] };
 
 let editor; // loaded when the page has been painted
@@ -264,7 +265,11 @@ function wire() {
   addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.defaultPrevented && byId("gate").hidden && !document.querySelector("dialog[open]")) start();
   });
-  addEventListener("hashchange", () => goTo(conversation()));
+  addEventListener("hashchange", () => {
+    const token = linkedToken();
+    if (token && !byId("gate").hidden) signIn(token);
+    goTo(conversation());
+  });
   addEventListener("pagehide", () => keep());
   wireDrop();
 }
@@ -275,7 +280,7 @@ async function begin() {
   tabs.choose("result-panel");
   result.show(null);
   document.documentElement.dataset.ready = "";
-  const [runners] = await Promise.all([enter(waitForServer), editorLoads]);
+  const [runners] = await Promise.all([enter(linked, waitForServer), editorLoads]);
   setRunners(runners);
   const [tools] = await Promise.all([listTools(), findRunning().catch(fail), files.load()]);
   options.offer(tools.find((tool) => tool.name === "run_code"));

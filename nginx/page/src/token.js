@@ -39,6 +39,12 @@ export function askToken(why = "") {
   });
 }
 
+/** While the form is shown: as if the token had been typed. */
+export function signIn(token) {
+  byId("token").value = token;
+  byId("token-form").requestSubmit();
+}
+
 async function tryToken(token) {
   if (!/^[\x21-\x7e]+$/.test(token)) throw new CallError("token", "A token has letters, digits and signs only: is this all of it, and nothing else?");
   setToken(token);
@@ -50,13 +56,14 @@ async function tryToken(token) {
   }
 }
 
-/** With the token that this device keeps, else with one that is asked for. waitForServer resolves when the server is back. */
-export async function enter(waitForServer) {
-  for (let token = keptToken(); token; ) {
+/** With the token of a link, or the one that this device keeps, else with one that is asked for. waitForServer resolves when the
+ *  server is back. */
+export async function enter(linked, waitForServer) {
+  for (let token = linked || keptToken(); token; ) {
     try {
       return await tryToken(token);
     } catch (error) {
-      if (error.kind === "token") keepToken(null);
+      if (error.kind === "token" && !linked) keepToken(null);
       if (error.kind !== "away") return askToken(error.message);
       await waitForServer();
     }

@@ -7,7 +7,7 @@ from first_tries import bash, no, python, tool, typescript
 NETWORK = re.compile(r"\n(no network: call again with network true|programs have no network on this server)\b")
 NEW = "\nthis conversation is new and has no files: give the conversationId of before"
 PLACES = "\nonly /data, which is kept, and /tmp can be written"
-OPERATOR = " is not here: the server's operator adds it with RUNNER_EXTRAS="
+OPERATOR = " is not here: the server's operator can add it (the extra "
 ANEW = "\neach call begins anew: "
 DISPLAY = "\nthere is no display: "
 PLOT = "import matplotlib.pyplot as plt\nfor i in range({n}):\n    plt.figure(); plt.plot([1, i]); plt.title(str(i))\nplt.show()\n"

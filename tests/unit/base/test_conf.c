@@ -2,15 +2,15 @@
 
 #include "common/base/conf.h"
 #include "common/base/fdio.h"
+#include "common/base/mem.h"
 #include "tests/unit/unit.h"
 
 #include <sys/stat.h>
 
 struct sample {
-    char *name, *secret;
-    uint64_t workers, size, time, cpus;
+    char *name, *secret, *words;
+    uint64_t workers, size, time, cpus, fixed;
     bool flag;
-    unsigned mode;
     int level;
 };
 
@@ -24,7 +24,8 @@ static const struct conf_row table[] = {
     {"UNIT_TIME", CONF_DURATION, FIELD(time), "30s", 100, 0, NULL, 0, "A time."},
     {"UNIT_CPUS", CONF_MILLI, FIELD(cpus), "0.5", 10, 64000, NULL, CONF_AUTO, "CPUs."},
     {"UNIT_FLAG", CONF_BOOL, FIELD(flag), "true", 0, 0, NULL, 0, "A flag."},
-    {"UNIT_MODE", CONF_MODE, FIELD(mode), "0660", 0, 0, NULL, 0, "A mode."},
+    {"UNIT_WORDS", CONF_STRING, FIELD(words), "", 0, 0, NULL, CONF_LIST, "Words."},
+    {"UNIT_FIXED", CONF_NUMBER, FIELD(fixed), "7", 1, 100, NULL, CONF_FIXED, "Fixed."},
     {"UNIT_LEVEL", CONF_CHOICE, FIELD(level), "info", 0, 0, "error|warn|info", 0, "A level."},
     {0},
 };
@@ -53,7 +54,7 @@ static int load_bytes(struct sample *out, const void *text, size_t len, struct e
 {
     *out = (struct sample){0};
     unit_write_file(file, text, len);
-    return conf_load(&(struct conf_source){table, NULL, file}, out, NULL, e);
+    return conf_load(&(struct conf_source){table, .path = file}, out, NULL, e);
 }
 
 static int load_text(struct sample *out, const char *text, struct err *e)
@@ -66,7 +67,7 @@ static void without_a_file_the_defaults_hold(void **state)
     (void)state;
     struct sample s = {0};
     struct err e;
-    assert_works(conf_load(&(struct conf_source){table, NULL, NULL}, &s, NULL, &e), e);
+    assert_works(conf_load(&(struct conf_source){.table = table}, &s, NULL, &e), e);
     assert_string_equal(s.name, "initial");
     assert_string_equal(s.secret, "");
     assert_int_equal(s.workers, 8);
@@ -74,7 +75,7 @@ static void without_a_file_the_defaults_hold(void **state)
     assert_int_equal(s.time, 30000);
     assert_int_equal(s.cpus, 500);
     assert_true(s.flag);
-    assert_int_equal(s.mode, 0660);
+    assert_int_equal(s.fixed, 7);
     assert_int_equal(s.level, 2);
     conf_clear(table, &s);
     assert_null(s.name);
@@ -85,17 +86,18 @@ static void a_file_sets_values_of_every_type(void **state)
     (void)state;
     struct sample s;
     struct err e;
-    assert_works(load_text(&s,
-                           "# a comment\n\n  \t\n"
-                           "UNIT_NAME=plain words\n"
-                           "export UNIT_SECRET='quoted # \"kept\"'\r\n"
-                           "  UNIT_WORKERS = 12 \n"
-                           "UNIT_SIZE=\"2k\"\n"
-                           "UNIT_TIME=1500ms\nUNIT_CPUS=1.25\nUNIT_FLAG=off\nUNIT_MODE=755\n"
-                           "PATH=/elsewhere\nHOMEX=1\n"
-                           "UNIT_LEVEL=warn",
-                           &e),
-                 e);
+    assert_works(
+        load_text(&s,
+                  "# a comment\n\n  \t\n"
+                  "UNIT_NAME=plain words\n"
+                  "export UNIT_SECRET='quoted # \"kept\"'\r\n"
+                  "  UNIT_WORKERS = 12 \n"
+                  "UNIT_SIZE=\"2k\"\n"
+                  "UNIT_TIME=1500ms\nUNIT_CPUS=1.25\nUNIT_FLAG=off\nUNIT_WORDS= a,b  c, d ,\n"
+                  "PATH=/elsewhere\nHOMEX=1\n"
+                  "UNIT_LEVEL=warn",
+                  &e),
+        e);
     assert_string_equal(s.name, "plain words");
     assert_string_equal(s.secret, "quoted # \"kept\"");
     assert_int_equal(s.workers, 12);
@@ -103,7 +105,7 @@ static void a_file_sets_values_of_every_type(void **state)
     assert_int_equal(s.time, 1500);
     assert_int_equal(s.cpus, 1250);
     assert_false(s.flag);
-    assert_int_equal(s.mode, 0755);
+    assert_string_equal(s.words, "a,b,c,d");
     assert_int_equal(s.level, 1);
     conf_clear(table, &s);
 }
@@ -152,7 +154,6 @@ static const struct bad_row bad_files[] = {
     {"UNIT_TIME=99ms", "a time of at least 100ms", "such as"},
     {"UNIT_CPUS=0.0001", "a number from 0.01 to 64", "such as"},
     {"UNIT_FLAG=maybe", "true or false", "maybe"},
-    {"UNIT_MODE=rw", "octal", "rw"},
     {"UNIT_LEVEL=loud", "error, warn or info", "loud"},
     {"UNIT_LEVEL=warn|info", "error, warn or info", "UNIT_LEVEL"},
     {"UNIT_NAME=x", "text of 2 to 20 bytes", "UNIT_NAME is \"x\""},
@@ -166,6 +167,7 @@ static const struct bad_row bad_files[] = {
     {"UNIT_NAME", "expected KEY=VALUE", "line 1"},
     {"=x", "expected KEY=VALUE", "line 1"},
     {"UNIT NAME=x", "expected KEY=VALUE", "line 1"},
+    {"UNIT_NAME='open' x\n", "the quote is not closed", "line 1: UNIT_NAME"},
     {"9UNIT=x", "expected KEY=VALUE", "line 1"},
 };
 
@@ -212,7 +214,7 @@ static void a_file_that_is_missing_binary_or_huge_is_refused(void **state)
     struct sample s = {0};
     struct err e;
     assert_fails(
-        conf_load(&(struct conf_source){table, NULL, "/nonexistent/settings"}, &s, NULL, &e),
+        conf_load(&(struct conf_source){table, .path = "/nonexistent/settings"}, &s, NULL, &e),
         ERR_NOT_FOUND, e);
     assert_contains(e.text, "/nonexistent/settings");
     conf_clear(table, &s);
@@ -246,7 +248,6 @@ static const struct format_row formats[] = {
     {"UNIT_CPUS", "0.010", "0.01"},
     {"UNIT_FLAG", "yes", "true"},
     {"UNIT_FLAG", "0", "false"},
-    {"UNIT_MODE", "7", "0007"},
     {"UNIT_LEVEL", "error", "error"},
     {"UNIT_LEVEL", "info", "info"},
 };
@@ -283,20 +284,34 @@ static void an_amount_may_be_automatic_where_its_row_says_so(void **state)
     assert_fails(conf_set(conf_find(table, "UNIT_SIZE"), &s, "auto", "test", &e), ERR_INVALID, e);
 }
 
+static const struct conf_group groups[] = {
+    {"UNIT_NAME", "One", "About it."}, {"UNIT_CPUS", "Two", ""}, {0}};
+
 static void the_table_prints_for_readers(void **state)
 {
     (void)state;
     AUTO_BUF struct buf out = BUF_INIT(8192);
-    conf_print_markdown(table, &out);
+    conf_print_markdown(table, NULL, &out);
     assert_contains(buf_str(&out), "| `UNIT_WORKERS` | `8` | Workers. |\n");
     assert_contains(buf_str(&out), "| `UNIT_SECRET` | (empty) | A\\|secret. |\n");
     buf_reset(&out);
-    conf_print_help(table, &out);
+    conf_print_markdown(table, groups, &out);
+    assert_contains(buf_str(&out), "### One\n\nAbout it.\n\n| Setting | Default");
+    assert_contains(
+        buf_str(&out),
+        " |\n\n### Two\n\n| Setting | Default | Meaning |\n|---|---|---|\n| `UNIT_CPUS`");
+    assert_contains(buf_str(&out),
+                    "### Fixed values\n\nThey cannot be set. Messages name them so.\n\n| Name | "
+                    "Value | Meaning |\n|---|---|---|\n| `UNIT_FIXED` | `7` | Fixed. |\n");
+    buf_reset(&out);
+    conf_print_help(table, groups, &out);
     assert_contains(buf_str(&out), "  UNIT_WORKERS=8\n      Workers.\n");
     buf_reset(&out);
-    conf_print_man(table, &out);
+    conf_print_man(table, groups, &out);
     assert_contains(buf_str(&out), ".TP\n.B UNIT_WORKERS\nWorkers.\n.br\nValue: a whole number");
     assert_contains(buf_str(&out), "\n.br\nDefault: 8\n.TP\n");
+    assert_contains(buf_str(&out), ".SS Two\n");
+    assert_null(strstr(buf_str(&out), "UNIT_FIXED"));
     assert_true(buf_ok(&out));
 }
 
@@ -308,7 +323,7 @@ static void roff_sees_no_command_in_a_text(void **state)
         {0},
     };
     AUTO_BUF struct buf out = BUF_INIT(8192);
-    conf_print_man(rows, &out);
+    conf_print_man(rows, NULL, &out);
     assert_contains(buf_str(&out), ".B UNIT_ROFF\n\\&'a' is a\\-b. .B is e.g. text.\nBold.\n.br\n");
     assert_contains(buf_str(&out), "Default: \\&.5\\e\n");
 }
@@ -321,11 +336,14 @@ static const struct conf_other others[] = {
     {0},
 };
 
+static bool fixed_too;
+
 static int load_others(struct sample *out, const char *text, struct buf *notes, struct err *e)
 {
     *out = (struct sample){0};
     unit_write_file(file, text, strlen(text));
-    return conf_load(&(struct conf_source){table, others, file}, out, notes, e);
+    return conf_load(&(struct conf_source){table, others, file, .fixed_too = fixed_too}, out, notes,
+                     e);
 }
 
 static void names_of_others_count_where_ours_are_not_set(void **state)
@@ -361,10 +379,11 @@ static void names_of_others_count_where_ours_are_not_set(void **state)
 
 static void a_misspelt_name_is_refused_with_the_nearest(void **state)
 {
-    static const char *const names[][2] = {{"UNIT_WORKER=1", "there is UNIT_WORKERS"},
-                                           {"UNIT_WROKERS=1", "there is UNIT_WORKERS"},
-                                           {"UNIT_TIMES=1", "there is UNIT_TIME"},
-                                           {"UNIT_QUITE_ANOTHER=1", "a typing error?"}};
+    static const char *const names[][2] = {
+        {"UNIT_WORKER=1", "there is UNIT_WORKERS"},  {"UNIT_WROKERS=1", "there is UNIT_WORKERS"},
+        {"UNIT_TIMES=1", "there is UNIT_TIME"},      {"unit_workers=1", "there is UNIT_WORKERS"},
+        {"UINT_TIME=1", "there is UNIT_TIME"},       {"NIT_TIME=1", "there is UNIT_TIME"},
+        {"UNIT_QUITE_ANOTHER=1", "a typing error?"}, {"unit_quite_another=1", "a typing error?"}};
     struct sample s;
     struct err e;
 
@@ -376,7 +395,87 @@ static void a_misspelt_name_is_refused_with_the_nearest(void **state)
     }
 }
 
+static void names_that_are_not_near_ours_are_others(void **state)
+{
+    struct sample s;
+    struct err e;
+
+    (void)state;
+    assert_works(load_text(&s, "PATH=/bin\nTIME=1\nUNIT=2\nXYZ_TIME=3\n", &e), e);
+    conf_clear(table, &s);
+}
+
+static void a_name_of_the_environment_that_is_nearly_ours_is_noted(void **state)
+{
+    struct sample s;
+    struct err e;
+    AUTO_BUF struct buf notes = BUF_INIT(4096);
+
+    (void)state;
+    setenv("UNIT_WROKERS", "1", 1);
+    setenv("UNIT_QUITE_ANOTHER", "1", 1);
+    assert_works(load_others(&s, "", &notes, &e), e);
+    assert_contains(buf_str(&notes),
+                    "environment: there is no setting UNIT_WROKERS; there is UNIT_WORKERS\n");
+    assert_null(strstr(buf_str(&notes), "QUITE"));
+    unsetenv("UNIT_WROKERS");
+    unsetenv("UNIT_QUITE_ANOTHER");
+    conf_clear(table, &s);
+}
+
+static void what_is_fixed_cannot_be_set_and_is_noted_once(void **state)
+{
+    struct sample s;
+    struct err e;
+    AUTO_BUF struct buf notes = BUF_INIT(4096);
+
+    (void)state;
+    assert_works(load_others(&s, "UNIT_FIXED=9\n", &notes, &e), e);
+    assert_int_equal(s.fixed, 7);
+    assert_string_equal(strchr(buf_str(&notes), ','),
+                        ", line 1: UNIT_FIXED is no longer a setting: it is 7\n");
+    conf_clear(table, &s);
+    buf_reset(&notes);
+    fixed_too = true;
+    assert_works(load_others(&s, "UNIT_FIXED=9\n", &notes, &e), e);
+    assert_int_equal(s.fixed, 9);
+    assert_string_equal(buf_str(&notes), "");
+    fixed_too = false;
+    conf_clear(table, &s);
+}
+
+/* tests/nginx/test_start.sh reads the same with the shell. */
+static void every_line_of_the_grammar_has_the_value_that_is_expected(void **state)
+{
+    const char *top = getenv("srcdir") ? getenv("srcdir") : ".";
+    AUTO_FREE char *lines = mem_printf("%s/tests/settings/lines.env", top);
+    AUTO_FREE char *expected = mem_printf("%s/tests/settings/lines.expected", top);
+    AUTO_BUF struct buf text = BUF_INIT(8192);
+    struct err e;
+    size_t n = 0;
+
+    (void)state;
+    assert_works(fdio_read_file(expected, &text, &e), e);
+    for (char *next = text.data, *line; (line = strsep(&next, "\n")) && *line; n++) {
+        AUTO_FREE char *value = NULL;
+        char *wanted = strchr(line, '=');
+        *wanted++ = '\0';
+        assert_works(conf_file_value(lines, line, &value, &e), e);
+        assert_non_null(value);
+        assert_string_equal(value, wanted);
+    }
+    assert_true(n > 15);
+    AUTO_FREE char *none = NULL;
+    assert_works(conf_file_value(lines, "NOT_THERE", &none, &e), e);
+    assert_null(none);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(every_line_of_the_grammar_has_the_value_that_is_expected),
+    cmocka_unit_test_setup_teardown(names_that_are_not_near_ours_are_others, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_name_of_the_environment_that_is_nearly_ours_is_noted, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(what_is_fixed_cannot_be_set_and_is_noted_once, setup, teardown),
     cmocka_unit_test_setup_teardown(names_of_others_count_where_ours_are_not_set, setup, teardown),
     cmocka_unit_test_setup_teardown(a_misspelt_name_is_refused_with_the_nearest, setup, teardown),
     cmocka_unit_test_setup_teardown(without_a_file_the_defaults_hold, setup, teardown),

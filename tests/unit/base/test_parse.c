@@ -76,8 +76,14 @@ static void sizes_are_powers_of_1024(void **state)
                                       {"64K", 65536},
                                       {"256m", 268435456},
                                       {"2G", 2147483648},
+                                      {"7b", 7},
+                                      {"2KiB", 2048},
+                                      {"2kb", 2048},
+                                      {"3MB", 3145728},
+                                      {"1gib", 1073741824},
+                                      {"1t", 1099511627776},
                                       {"17179869183g", 17179869183ull << 30}};
-    static const char *const bad[] = {"1kb", "1.5m", "1t", "17179869184g", "1mk", NULL};
+    static const char *const bad[] = {"1kbb", "1.5m", "1i", "1 k", "17179869184g", "1mk", NULL};
     expect_values(parse_bytes, rows, ARRAY_LEN(rows));
     expect_refused(parse_bytes, never);
     expect_refused(parse_bytes, bad);
@@ -86,9 +92,10 @@ static void sizes_are_powers_of_1024(void **state)
 static void durations_become_milliseconds(void **state)
 {
     (void)state;
-    static const struct row rows[] = {{"0", 0},         {"30", 30000},  {"30s", 30000},
-                                      {"1500ms", 1500}, {"5m", 300000}, {"2h", 7200000}};
-    static const char *const bad[] = {"1.5s", "1d", "30S", "1m30s", "5124095576030432h", NULL};
+    static const struct row rows[] = {
+        {"0", 0},       {"30", 30000},   {"30s", 30000},      {"1500ms", 1500},
+        {"5m", 300000}, {"2h", 7200000}, {"30d", 2592000000}, {"2w", 1209600000}};
+    static const char *const bad[] = {"1.5s", "1y", "30S", "1m30s", "5124095576030432h", NULL};
     expect_values(parse_duration_ms, rows, ARRAY_LEN(rows));
     expect_refused(parse_duration_ms, never);
     expect_refused(parse_duration_ms, bad);

@@ -26,14 +26,14 @@ static void sections_take_from_all_others_what_they_leave_out(void **state)
     struct tenants t;
 
     (void)state;
-    assert_int_equal(parse("# comment\n"
-                           "[bob]\n"
+    assert_int_equal(parse("\xef\xbb\xbf# comment\n"
+                           "[bob] # a comment behind it\n"
                            "  runs_per_minute = 30\r\n"
                            "languages = python, bash\n"
                            "; comment\n"
                            "[*]\n"
-                           "bytes = 1g\n"
-                           "concurrent_runs=2\n"
+                           "bytes = \"1GiB\" ; comment\n"
+                           "concurrent_runs=2 # comment\n"
                            "network = public\n"
                            "languages = typescript\n"
                            "[alice]\n"
@@ -48,7 +48,7 @@ static void sections_take_from_all_others_what_they_leave_out(void **state)
     assert_int_equal(bob->concurrent_runs, 2);
     assert_int_equal(bob->bytes, 1u << 30);
     assert_int_equal(bob->network, NETWORK_PUBLIC);
-    assert_string_equal(bob->languages, "python, bash");
+    assert_string_equal(bob->languages, "python,bash");
     assert_string_equal(bob->toolsets, "");
     assert_int_equal(alice->concurrent_runs, 0);
     assert_int_equal(alice->network, NETWORK_NONE);

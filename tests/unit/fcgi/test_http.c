@@ -118,6 +118,24 @@ static void hosts_are_ours_by_name(void **state)
     assert_int_equal(judge(*state, NULL, NULL), 0);
 }
 
+/* H-76 */
+static void what_needs_no_token_is_not_read_by_pages_of_other_names(void **state)
+{
+    static const char *const good[] = {"localhost:1", "127.0.0.2", "192.0.2.7:80",
+                                       "[::2]:80",    "own.test",  "port.test:99"};
+    static const char *const bad[] = {"evil.test", "127.0.0.1.evil.test", "own.test.evil",
+                                      "port.test:98", "1.x"};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        if (!http_host_is_known(&w->settings, good[i]))
+            fail_msg("%s was refused", good[i]);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (http_host_is_known(&w->settings, bad[i]))
+            fail_msg("%s was let in", bad[i]);
+    assert_true(http_host_is_known(&w->settings, NULL));
+}
+
 static void any_host_may_be_allowed(void **state)
 {
     static char any[] = "*";
@@ -143,6 +161,9 @@ static void pages_are_ours_or_allowed(void **state)
         {"localhost:7", "https://localhost:7", 0},
         {"localhost", "http://localhost:7", 403},
         {"localhost", "null", 403},
+        {"localhost", "https:", 403},
+        {"localhost", "https:/", 403},
+        {"localhost", "https://", 403},
         {"localhost", "http://page.test", 403},
         {"localhost", PAGE ".evil.test", 403},
         {"localhost", PAGE "/", 403},
@@ -377,6 +398,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(without_an_answer_about_a_token_there_is_no_verdict),
     cmocka_unit_test_setup_teardown(hosts_are_ours_by_name, setup, teardown),
     cmocka_unit_test_setup_teardown(any_host_may_be_allowed, setup, teardown),
+    cmocka_unit_test_setup_teardown(what_needs_no_token_is_not_read_by_pages_of_other_names, setup,
+                                    teardown),
     cmocka_unit_test_setup_teardown(pages_are_ours_or_allowed, setup, teardown),
     cmocka_unit_test_setup_teardown(a_preflight_lists_headers_that_mirror_arguments, setup,
                                     teardown),

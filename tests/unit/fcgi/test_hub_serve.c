@@ -59,7 +59,6 @@ static int setup(void **state)
     unit_make_folder(w->folder);
     set_path(w, "SANDCGI_BROKER", "broker.sock");
     set_path(w, "SANDCGI_HUB", "hub.sock");
-    set_path(w, "SANDCGI_EVENTS", "events.sock");
     set_path(w, "SANDBOX_ROOT", "root");
     setenv("SANDCGI_AUTH", "token", 1);
     setenv("MCP_API_TOKEN", TOKEN, 1);

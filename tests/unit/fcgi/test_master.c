@@ -305,8 +305,8 @@ static void a_reload_moves_a_socket(void **state)
     AUTO_FREE char *config = mem_printf("%s/settings", w->folder);
     AUTO_FREE char *moved = mem_printf("%s/moved.sock", w->folder);
     AUTO_FREE char *before = mem_printf("SANDCGI_LISTEN=%s\n", w->front);
-    AUTO_FREE char *after = mem_printf("SANDCGI_LISTEN=%s\nSANDCGI_LISTEN_MODE=0600\n", moved);
-    AUTO_FREE char *impossible = mem_printf("SANDCGI_LISTEN=%s/no/front.sock\n", w->folder);
+    AUTO_FREE char *after = mem_printf("SANDCGI_LISTEN=%s # moved\n", moved);
+    AUTO_FREE char *impossible = mem_printf("SANDCGI_LISTEN=%s/no/folder/front.sock\n", w->folder);
     AUTO_FREE char *late = mem_printf("%sSANDCGI_LOG=%s\n", before, w->folder); /* a folder */
     int ends[2];
     struct stat st;
@@ -334,7 +334,7 @@ static void a_reload_moves_a_socket(void **state)
     wait_for_text(ends[0], "the earlier generation has ended");
     assert_int_equal(access(w->front, F_OK), -1);
     assert_int_equal(stat(moved, &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(st.st_mode & 0777, 0660);
     free(w->front);
     w->front = mem_strdup(moved);
     assert_true(is_healthy(w));

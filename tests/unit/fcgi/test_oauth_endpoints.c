@@ -7,6 +7,7 @@
 #include "fcgi/oauth/server/attempts.h"
 #include "fcgi/oauth/server/exchange.h"
 #include "fcgi/oauth/server/grants.h"
+#include "fcgi/oauth/server/once.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "tests/unit/unit.h"
 
@@ -28,6 +29,7 @@ struct world {
     struct oauth oauth;
     struct http_source source;
     char cookie[200]; /* that the browser sends */
+    const char *origin;
     struct exchange x;
 };
 
@@ -74,8 +76,11 @@ static int teardown(void **state)
 /* A POST; the status. */
 static int post(struct world *w, endpoint *serve, const char *type, const char *body)
 {
-    w->x.request = (struct http_request){
-        .source = &w->source, .method = "POST", .content_type = type, .address = ADDRESS};
+    w->x.request = (struct http_request){.source = &w->source,
+                                         .method = "POST",
+                                         .content_type = type,
+                                         .address = ADDRESS,
+                                         .origin = w->origin};
     buf_reset(&w->x.body);
     buf_add_str(&w->x.body, body);
     exchange_answer(&w->x, 0, NULL);
@@ -226,19 +231,18 @@ static void either_token_of_a_grant_ends_it_and_others_end_nothing(void **state)
     }
 }
 
-static void a_client_registers_and_is_told_its_id(void **state)
+static void a_client_registers_and_nothing_is_kept_of_it(void **state)
 {
     struct world *w = *state;
-    AUTO_STORE struct store s = STORE_INIT;
+    AUTO_BUF struct buf state_text = BUF_INIT(1000);
     struct err e;
 
     assert_int_equal(post(w, register_serve, "application/json",
                           "{\"client_name\":\"C\",\"redirect_uris\":[\"" CLIENT "\"]}"),
                      201);
     json_auto_t *said = answer(w);
-    assert_works(store_begin(w->oauth.folder_fd, &s, &e), e);
-    assert_non_null(
-        json_object_get(json_object_get(s.state, "clients"), json_get_string(said, "client_id")));
+    assert_string_not_equal(json_get_string(said, "client_id"), "");
+    assert_fails(store_read(w->oauth.folder_fd, STORE_STATE, &state_text, &e), ERR_NOT_FOUND, e);
 }
 
 /* A damaged state is no client's fault. */
@@ -253,8 +257,6 @@ static void without_its_state_the_server_has_failed(void **state)
     expect_error(w, token_serve, FORM, WITH_CODE "&code=x", 500, "server_error");
     expect_error(w, token_serve, FORM, REFRESH "&refresh_token=x", 500, "server_error");
     expect_error(w, revoke_serve, FORM, revoke, 500, "server_error");
-    expect_error(w, register_serve, "application/json", "{\"redirect_uris\":[\"" CLIENT "\"]}", 500,
-                 "server_error");
 }
 
 /* ---- the page that asks the operator ---- */
@@ -362,25 +364,75 @@ static void what_the_operator_allows_gets_a_code_for_the_client(void **state)
     assert_string_equal(json_get_string(claims, "aud"), BASE "/mcp");
 }
 
-/* The tries that were made before, without the time that a look at a passphrase takes. */
-static void who_guesses_the_passphrase_is_told_to_wait(void **state)
+/* Makes the tries that bar an address, without the time that a look at a passphrase takes. */
+static void bar(const struct world *w, const char *address)
 {
-    struct world *w = *state;
-    AUTO_FREE char *client = register_client(w);
     AUTO_STORE struct store s = STORE_INIT;
     int64_t now = clock_unix_s(), waits = 0;
-    struct page page;
     struct err e;
 
     assert_works(store_begin(w->oauth.folder_fd, &s, &e), e);
     for (; waits < 60; now += waits)
-        waits = attempts_begin(json_object_get(s.state, "attempts"), ADDRESS, now);
+        waits = attempts_begin(json_object_get(s.state, "attempts"), address, now);
     assert_works(store_save(&s, &e), e);
-    store_end(&s);
+}
+
+static void who_guesses_the_passphrase_is_told_to_wait(void **state)
+{
+    struct world *w = *state;
+    AUTO_FREE char *client = register_client(w);
+    struct page page;
+
+    bar(w, ADDRESS);
     get_page(w, client, &page);
     assert_int_equal(answer_page(w, &page, page.cookie, "passphrase=" PASSPHRASE), 429);
     assert_contains(buf_str(&w->x.headers), "Retry-After: ");
     assert_contains(buf_str(&w->x.text), "too many wrong passphrases");
+}
+
+/* H-74 */
+static void a_code_of_the_administrator_is_barred_by_no_wrong_passphrase(void **state)
+{
+    struct world *w = *state;
+    AUTO_FREE char *client = register_client(w);
+    char code[ONCE_LEN + 1];
+    struct page page;
+    struct err e;
+
+    bar(w, ADDRESS);
+    AUTO_STORE struct store s = STORE_INIT;
+    assert_works(store_begin(w->oauth.folder_fd, &s, &e), e);
+    once_make(json_object_get(s.state, "once"), clock_unix_s(), code);
+    assert_works(store_save(&s, &e), e);
+    store_end(&s);
+    AUTO_FREE char *entered = mem_printf("passphrase=%s", code);
+    get_page(w, client, &page);
+    assert_int_equal(answer_page(w, &page, page.cookie, entered), 200);
+    assert_contains(buf_str(&w->x.text), "?code=");
+    get_page(w, client, &page);
+    assert_int_equal(answer_page(w, &page, page.cookie, entered), 403);
+    assert_contains(buf_str(&w->x.text), "The code was used");
+    assert_null(strstr(buf_str(&w->x.text), "?code="));
+}
+
+static void half_an_origin_is_not_our_page(void **state)
+{
+    static const char *const bad[] = {"https:",
+                                      "https:/",
+                                      "https://",
+                                      "https://sandbox",
+                                      "null",
+                                      BASE ".evil",
+                                      "http://sandbox.example.org"};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        w->origin = bad[i];
+        if (post(w, authorize_serve, FORM, "request=x") != 403)
+            fail_msg("%s: %d", bad[i], w->x.status);
+    }
+    w->origin = BASE;
+    assert_int_equal(post(w, authorize_serve, FORM, "request=x"), 400);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -389,9 +441,11 @@ static const struct CMUnitTest tests[] = {
     TEST(a_code_and_a_refresh_token_get_tokens),
     TEST(what_cannot_be_granted_is_refused_as_the_rfc_says),
     TEST(either_token_of_a_grant_ends_it_and_others_end_nothing),
-    TEST(a_client_registers_and_is_told_its_id),
+    TEST(a_client_registers_and_nothing_is_kept_of_it),
     TEST(without_its_state_the_server_has_failed),
     TEST(what_the_operator_allows_gets_a_code_for_the_client),
     TEST(who_guesses_the_passphrase_is_told_to_wait),
+    TEST(a_code_of_the_administrator_is_barred_by_no_wrong_passphrase),
+    TEST(half_an_origin_is_not_our_page),
 };
 UNIT_TESTS(tests)

@@ -12,6 +12,7 @@
 #include "fcgi/oauth/server/form.h"
 #include "fcgi/oauth/server/grant_list.h"
 #include "fcgi/oauth/server/grants.h"
+#include "fcgi/oauth/server/once.h"
 #include "fcgi/oauth/server/page.h"
 #include "fcgi/oauth/server/passphrase.h"
 #include "fcgi/oauth/server/signing_key.h"
@@ -170,6 +171,12 @@ static void redirect_uris_that_may_be_registered(void **state)
                                       "https://a/\xc3\xa9",
                                       "HTTPS://a/",
                                       "javascript://x/%0aalert(1)",
+                                      "ms-msdt://x",
+                                      "ms-officecmd://x",
+                                      "search-ms://x",
+                                      "shell://x",
+                                      "ssh://x",
+                                      "itms-services://x",
                                       "data://x",
                                       "file:///etc/passwd",
                                       "vbscript://x",
@@ -248,33 +255,93 @@ static json_t *metadata(const char *name)
     return json_pack("{s:s, s:[s]}", "client_name", name, "redirect_uris", REDIRECT);
 }
 
-static void registrations_are_bounded_in_number_and_age(void **state)
+/* The id of a client that has registered with the secret; on the heap. */
+static char *registered(const json_t *said)
 {
-    json_auto_t *all = new_state(), *said = metadata("A"), *first = NULL;
-    json_t *clients = json_object_get(all, "clients"), *answer;
+    const char *code;
+    struct err e = ERR_INIT;
+    json_auto_t *answer = client_register(secret, said, NOW, &code, &e);
+
+    assert_non_null(answer);
+    return mem_strdup(json_get_string(answer, "client_id"));
+}
+
+static void an_id_holds_its_client_and_nobody_else_can_make_one(void **state)
+{
+    static const uint8_t other[STORE_SECRET_LEN] = {2};
+    char path[PATH_MAX];
+    AUTO_FD int folder = make_folder(path);
+    json_auto_t *said = metadata("Ä \"client\"");
+    AUTO_FREE char *id = registered(said), *second = registered(said);
+    struct client found;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_string_not_equal(id, second);
+    assert_works(client_find(folder, -1, secret, id, &found, &e), e);
+    assert_string_equal(found.name, "Ä \"client\"");
+    assert_true(client_has_redirect(&found, REDIRECT));
+    assert_false(client_has_redirect(&found, "https://evil.example/cb"));
+    assert_false(found.published);
+    client_clear(&found);
+    assert_fails(client_find(folder, -1, other, id, &found, &e), ERR_NOT_FOUND, e);
+    for (size_t i = 0; id[i]; i++) {
+        AUTO_FREE char *forged = mem_strdup(id);
+        forged[i] = forged[i] == 'A' ? 'B' : 'A';
+        assert_fails(client_find(folder, -1, secret, forged, &found, &e), ERR_NOT_FOUND, e);
+        forged[i] = '\0';
+        assert_fails(client_find(folder, -1, secret, forged, &found, &e), ERR_NOT_FOUND, e);
+    }
+    unit_remove_tree(path);
+}
+
+static void the_longest_metadata_fits_an_id(void **state)
+{
+    json_auto_t *said = metadata(""), *list = json_array();
+    char name[CLIENT_NAME_MAX + 1], uri[CLIENT_REDIRECTS_LEN / CLIENT_REDIRECTS_MAX + 1];
     const char *code;
     struct err e = ERR_INIT;
 
     (void)state;
-    first = client_register(all, said, NOW, &code, &e);
-    client_note_use(all, json_get_string(first, "client_id"), NOW);
-    for (int i = 1; i < CLIENTS_MAX; i++)
-        json_decref(client_register(all, said, NOW + i, &code, &e));
-    assert_int_equal(json_object_size(clients), CLIENTS_MAX);
-    answer = client_register(all, said, NOW + CLIENTS_MAX, &code, &e);
-    assert_null(answer);
-    assert_null(code);
-    assert_int_equal(e.kind, ERR_BUSY);
-    /* The oldest that nobody has used goes, when it had time enough. */
-    answer = client_register(all, said, NOW + 700, &code, &e);
-    assert_non_null(answer);
-    json_decref(answer);
-    assert_int_equal(json_object_size(clients), CLIENTS_MAX);
-    assert_non_null(json_object_get(clients, json_get_string(first, "client_id")));
-    clients_sweep(all, NOW + 700 + CLIENT_UNUSED_S + 1);
-    assert_int_equal(json_object_size(clients), 1);
-    clients_sweep(all, NOW + CLIENT_IDLE_S + 1);
-    assert_int_equal(json_object_size(clients), 0);
+    memset(name, '"', CLIENT_NAME_MAX);
+    name[CLIENT_NAME_MAX] = '\0';
+    memset(uri, 'a', sizeof uri - 1);
+    uri[sizeof uri - 1] = '\0';
+    memcpy(uri, "https://", 8);
+    for (int i = 0; i < CLIENT_REDIRECTS_MAX; i++)
+        json_array_append_new(list, json_string(uri));
+    json_object_set_new(said, "client_name", json_string(name));
+    json_object_set(said, "redirect_uris", list);
+    AUTO_FREE char *id = registered(said);
+    assert_true(strlen(id) <= CLIENT_ID_MAX);
+    json_array_set_new(list, 0,
+                       json_string("https://a/and/some/more/than/that/which/is/too/long/"
+                                   "and/longer/than/before/and/longer/than/that/and/still/"
+                                   "longer/and/longer/and/longer"));
+    assert_null(client_register(secret, said, NOW, &code, &e));
+    assert_string_equal(code, "invalid_redirect_uri");
+}
+
+static void clients_of_an_earlier_version_stay_registered(void **state)
+{
+    char path[PATH_MAX];
+    AUTO_FD int folder = make_folder(path);
+    AUTO_STORE struct store s = STORE_INIT;
+    struct client found;
+    struct err e = ERR_INIT;
+
+    (void)state;
+    assert_works(store_begin(folder, &s, &e), e);
+    json_object_set_new(
+        json_object_get(s.state, "clients"), "0123456789abcdef",
+        json_pack("{s:s, s:[s], s:i}", "name", "Old", "redirects", REDIRECT, "made", 1));
+    assert_works(store_save(&s, &e), e);
+    store_end(&s);
+    assert_works(client_find(folder, -1, secret, "0123456789abcdef", &found, &e), e);
+    assert_string_equal(found.name, "Old");
+    client_clear(&found);
+    assert_fails(client_find(folder, -1, secret, "0123456789abcdee", &found, &e), ERR_NOT_FOUND, e);
+    unit_remove_tree(path);
 }
 
 static void metadata_of_clients_is_checked(void **state)
@@ -656,6 +723,57 @@ static void wrong_passphrases_make_wait(void **state)
     assert_int_equal(attempts_begin(tries, "192.0.2.1", now), 0);
 }
 
+static void a_network_of_64_bits_counts_as_one_address(void **state)
+{
+    static const struct {
+        const char *first, *second;
+        bool one;
+    } cases[] = {
+        {"2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true},
+        {"2001:db8:1:2::1", "2001:db8:1:3::1", false},
+        {"192.0.2.1", "192.0.2.2", false},
+        {"192.0.2.1", "::ffff:192.0.2.1", true},
+        {"::ffff:192.0.2.1", "::ffff:192.0.2.2", false},
+        {"", "unknown", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        json_auto_t *tries = json_object();
+        for (int n = 0; n < 4; n++)
+            assert_int_equal(attempts_begin(tries, cases[i].first, NOW), 0);
+        if ((attempts_begin(tries, cases[i].second, NOW) > 0) != cases[i].one)
+            fail_msg("%s and %s", cases[i].first, cases[i].second);
+        attempts_forget(tries, cases[i].first);
+        assert_int_equal(attempts_begin(tries, cases[i].first, NOW), 0);
+    }
+}
+
+static void a_code_counts_once_and_for_ten_minutes(void **state)
+{
+    static const char *const bad[] = {"", "once-", "once-upon-a-time-in-the-west!",
+                                      "once-0123456789abcdef0123456G"};
+    json_auto_t *once = json_object();
+    char code[ONCE_LEN + 1], late[ONCE_LEN + 1], kept[ONCE_LEN + 1];
+
+    (void)state;
+    once_make(once, NOW, code);
+    once_make(once, NOW + 1, late);
+    assert_true(once_is_code(code));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_false(once_is_code(bad[i]));
+    assert_null(json_object_get(once, code)); /* but its hash */
+    assert_true(once_take(once, code, NOW + ONCE_S));
+    assert_false(once_take(once, code, NOW + ONCE_S));
+    assert_false(once_take(once, late, NOW + 2 + ONCE_S));
+    once_make(once, NOW, code);
+    for (int i = 0; i < 8; i++)
+        once_make(once, NOW + 1 + i, kept);
+    assert_int_equal(json_object_size(once), 8);
+    assert_false(once_take(once, code, NOW + 10)); /* the oldest */
+    assert_true(once_take(once, kept, NOW + 10));
+}
+
 static void guesses_from_everywhere_are_bounded(void **state)
 {
     json_auto_t *tries = json_object();
@@ -761,7 +879,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(redirect_uris_that_may_be_registered),
     cmocka_unit_test(loopback_redirects_have_any_port),
     cmocka_unit_test(clients_urls_and_resources),
-    cmocka_unit_test(registrations_are_bounded_in_number_and_age),
+    cmocka_unit_test(an_id_holds_its_client_and_nobody_else_can_make_one),
+    cmocka_unit_test(the_longest_metadata_fits_an_id),
+    cmocka_unit_test(clients_of_an_earlier_version_stay_registered),
     cmocka_unit_test(metadata_of_clients_is_checked),
     cmocka_unit_test(a_document_must_name_its_own_address),
     cmocka_unit_test(pkce_is_that_of_the_rfc),
@@ -779,6 +899,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_document_is_fetched_at_a_time),
     cmocka_unit_test(the_passphrase_is_kept_as_its_hash),
     cmocka_unit_test(wrong_passphrases_make_wait),
+    cmocka_unit_test(a_network_of_64_bits_counts_as_one_address),
+    cmocka_unit_test(a_code_counts_once_and_for_ten_minutes),
     cmocka_unit_test(guesses_from_everywhere_are_bounded),
     cmocka_unit_test(a_token_is_what_the_key_has_signed),
     cmocka_unit_test(a_page_shows_what_it_is_given_as_text),

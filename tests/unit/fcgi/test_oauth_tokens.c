@@ -82,7 +82,6 @@ static void settings_fill(struct settings *s)
     s->broker = broker;
     s->tenants_file = empty;
     s->oauth = copy("builtin");
-    s->access.check = copy("");
     s->access.audience = copy("");
     s->access.tenant = copy("");
     s->access.scope_names = copy("");

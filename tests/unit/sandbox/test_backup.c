@@ -225,6 +225,64 @@ static const char *held(const struct sandbox_root *root, const char *conversatio
     return old ? "old" : "new";
 }
 
+/* A backup of the conversations one and two of t, and one of u. */
+static int three_conversations(void)
+{
+    static const struct row rows[] = {
+        HEAD,
+        {"1/record.json", AE_IFREG, "{\"tenant\":\"t\",\"conversationId\":\"one\"}", NULL},
+        {"1/files", AE_IFDIR, NULL, NULL},
+        {"1/files/new", AE_IFREG, "1", NULL},
+        {"2/record.json", AE_IFREG, "{\"tenant\":\"t\",\"conversationId\":\"two\"}", NULL},
+        {"2/files", AE_IFDIR, NULL, NULL},
+        {"2/files/new", AE_IFREG, "2", NULL},
+        {"3/record.json", AE_IFREG, "{\"tenant\":\"u\",\"conversationId\":\"one\"}", NULL},
+        {"3/files", AE_IFDIR, NULL, NULL}};
+
+    return make_tar(rows, ARRAY_LEN(rows));
+}
+
+static void one_conversation_of_a_backup_is_restored_and_those_that_are_there_are_left(void **state)
+{
+    static const struct {
+        struct restore_want want;
+        enum err_kind fails;
+        uint64_t restored, skipped;
+        const char *one, *two; /* held afterwards; before: old and none */
+    } rows[] = {
+        {{.tenant = "t", .conversation = "two"}, ERR_NONE, 1, 0, "old", "new"},
+        {{.conversation = "two", .skip_existing = true}, ERR_NONE, 1, 0, "old", "new"},
+        {{.conversation = "one"}, ERR_EXISTS, 0, 0, "old", ""},
+        {{.tenant = "t", .conversation = "one", .skip_existing = true}, ERR_NONE, 0, 1, "old", ""},
+        {{.skip_existing = true}, ERR_NONE, 2, 1, "old", "new"},
+        {{.conversation = "three"}, ERR_NOT_FOUND, 0, 0, "old", ""},
+        {{.tenant = "u", .conversation = "two"}, ERR_NOT_FOUND, 0, 0, "old", ""},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sandbox_root other;
+        struct backup_sum sum;
+        AUTO_FREE char *path = mem_printf("%s/other", f->dir);
+        AUTO_FD int fd = three_conversations();
+
+        open_other(f, &other);
+        plant(&other, "one");
+        if (rows[i].fails == ERR_NONE)
+            assert_works(backup_restore(&other, fd, &rows[i].want, &sum, &f->e), f->e);
+        else
+            assert_fails(backup_restore(&other, fd, &rows[i].want, &sum, &f->e), rows[i].fails,
+                         f->e);
+        assert_int_equal(sum.conversations, rows[i].restored);
+        assert_int_equal(sum.skipped, rows[i].skipped);
+        assert_string_equal(held(&other, "one"), rows[i].one);
+        assert_string_equal(held(&other, "two"), rows[i].two);
+        assert_int_equal(fixture_count(other.fd, ".staging"), 0);
+        sandbox_root_close(&other);
+        unit_remove_tree(path);
+    }
+}
+
 static void fail_to_replace_then_replace(struct fixture *f)
 {
     static const struct row rows[] = {
@@ -389,6 +447,7 @@ UNIT_COMMAND(BACKUP_READER_COMMAND, backup_reader_main)
 static const struct CMUnitTest tests[] = {
     CASE(a_conversation_comes_back_in_a_root_of_another_secret),
     CASE(what_is_there_stays_unless_it_is_replaced),
+    CASE(one_conversation_of_a_backup_is_restored_and_those_that_are_there_are_left),
     CASE(a_replacement_that_fails_brings_everything_back),
     CASE(a_hostile_backup_is_refused_and_leaves_nothing),
     CASE(modes_have_no_bits_that_give_rights),

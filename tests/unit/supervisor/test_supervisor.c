@@ -330,6 +330,18 @@ static void libraries_for_a_program_have_a_higher_limit_and_it_has_its_own(void 
     }
 }
 
+static void a_run_that_a_limit_ends_is_asked_what_it_has_used(void **state)
+{
+    WORLD(w);
+    json_auto_t *result = world_result(
+        world_cold(&w, "sleep 60000", json_pack("{s:i}", "timeoutMs", 50)), "timeout");
+
+    assert_int_equal(json_get_integer(result, "cpuMs", 0), FAKE_KILLED_CPU_US / 1000);
+    assert_int_equal(json_get_integer(result, "peakMemoryBytes", 0), FAKE_KILLED_MEMORY);
+    assert_int_equal(json_get_integer(result, "signal", 0), SIGKILL);
+    world_expect_end(&w, WORLD_LONG);
+}
+
 static void a_run_that_ends_while_its_libraries_are_loaded_leaves_no_container(void **state)
 {
     WORLD(w);
@@ -971,6 +983,7 @@ static const struct CMUnitTest tests[] = {
     with_fixture(a_container_of_several_languages_is_told_that_of_the_run),
     with_fixture(a_claim_may_come_while_it_loads),
     with_fixture(libraries_for_a_program_have_a_higher_limit_and_it_has_its_own),
+    with_fixture(a_run_that_a_limit_ends_is_asked_what_it_has_used),
     with_fixture(a_run_that_ends_while_its_libraries_are_loaded_leaves_no_container),
     with_fixture(a_container_whose_limit_is_not_known_gets_no_run),
     with_fixture(a_waiting_container_that_dies_ends_its_supervisor),

@@ -19,7 +19,7 @@
 #define OF_SUBPROCESS                                                                              \
     "    raise child_exception_type(errno_num, err_msg, err_filename)\n"                           \
     "FileNotFoundError: [Errno 2] No such file or directory: "
-#define OPERATOR " is not here: the server's operator adds it with RUNNER_EXTRAS="
+#define OPERATOR " is not here: the server's operator can add it (the extra "
 
 static const struct row {
     const char *status;

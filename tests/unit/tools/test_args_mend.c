@@ -1,4 +1,5 @@
-/* What is taken for what: the table of common/README.md is run as it stands, and more of each kind.
+/* What is taken for what: the table of common/arguments.md is run as it stands, and more of each
+ * kind.
  */
 #include "config.h"
 
@@ -115,7 +116,7 @@ static void the_table_of_the_readme_is_true(void **state)
     size_t n = 0;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/common/README.md", top ? top : "..");
+    snprintf(path, sizeof path, "%s/common/arguments.md", top ? top : "..");
     assert_int_equal(fdio_read_file(path, &page, &e), 0);
     AUTO_FREE char *text = buf_take(&page);
     char *row = strstr(text, "<!-- table: mended -->\n|");

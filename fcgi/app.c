@@ -228,10 +228,8 @@ int app_init(struct app *app, const struct settings *s, bool http, const struct 
                   .packages = s->index.n > 0,
                   .route_headers = s->route_headers},
     };
-    if (http && strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) == 0)
-        return err_set(e, ERR_INVALID,
-                       "PUBLIC_BASE_URL=" SANDBOX_LOCAL_URLS
-                       " is for sandcgi stdio; set it to the URL that clients reach the server at");
+    if (http && settings_refuse_local(s, e) < 0)
+        return -1;
     /* Workers must not have FILE_SECRET itself: a compromised one could locate all files. */
     if ((http && read_credentials(app, s, e) < 0) ||
         crypto_hmac(s->file_secret, strlen(s->file_secret), &label, 1, app->seal_key, e) < 0 ||

@@ -27,62 +27,10 @@
 
 #define MIB (1024.0 * 1024.0)
 
-/* ---- the words behind the command ---- */
-
-struct words {
-    const char *config, *tenant, *conversation, *older_than, *file;
-    bool replace, skip_existing, yes, dry_run;
-};
-
-enum { OF_BACKUP = 1, OF_RESTORE = 2, OF_PURGE = 4 };
-
-static const struct option {
-    const char *name;
-    unsigned commands;
-    size_t text, flag; /* its place in struct words; one of them */
-} options[] = {
-    {"--config", OF_BACKUP | OF_RESTORE | OF_PURGE, offsetof(struct words, config), 0},
-    {"--tenant", OF_BACKUP | OF_RESTORE | OF_PURGE, offsetof(struct words, tenant), 0},
-    {"--replace", OF_RESTORE, 0, offsetof(struct words, replace)},
-    {"--skip-existing", OF_RESTORE, 0, offsetof(struct words, skip_existing)},
-    {"--conversation", OF_RESTORE | OF_PURGE, offsetof(struct words, conversation), 0},
-    {"--older-than", OF_PURGE, offsetof(struct words, older_than), 0},
-    {"--yes", OF_PURGE, 0, offsetof(struct words, yes)},
-    {"--dry-run", OF_PURGE, 0, offsetof(struct words, dry_run)},
-};
-
-static const struct option *find_option(const char *name, unsigned command)
+static int check_file(const struct backup_words *w, const char *what, struct err *e)
 {
-    for (size_t i = 0; i < ARRAY_LEN(options); i++)
-        if ((options[i].commands & command) && strcmp(options[i].name, name) == 0)
-            return &options[i];
-    return NULL;
-}
-
-static int take_words(char *const *text, unsigned command, struct words *out, struct err *e)
-{
-    *out = (struct words){.config = settings_default_file()};
-    for (; *text; text++) {
-        const struct option *o = find_option(*text, command);
-        if (!o && (**text != '-' || strcmp(*text, "-") == 0) && !out->file && command != OF_PURGE) {
-            out->file = *text;
-            continue;
-        }
-        if (!o)
-            return err_set(e, ERR_INVALID, "unknown option '%s'; see sandcgi(1)", *text);
-        if (o->flag)
-            *(bool *)((char *)out + o->flag) = true;
-        else if (!text[1])
-            return err_set(e, ERR_INVALID, "%s needs a value", o->name);
-        else
-            *(const char **)((char *)out + o->text) = *++text;
-    }
-    if (out->replace && out->skip_existing)
-        return err_set(e, ERR_INVALID, "--replace and --skip-existing exclude each other");
-    if (command != OF_PURGE && !out->file)
-        return err_set(e, ERR_INVALID, "the backup's file is missing (-: standard %s)",
-                       command == OF_BACKUP ? "output" : "input");
-    return 0;
+    return w->file ? 0
+                   : err_set(e, ERR_INVALID, "the backup's file is missing (-: standard %s)", what);
 }
 
 static int print_failure(const struct err *e)
@@ -92,7 +40,7 @@ static int print_failure(const struct err *e)
 }
 
 /* count: of conversations that it has changed or read. */
-static void audit(const struct settings *s, const struct words *w, enum audit_act act,
+static void audit(const struct settings *s, const struct backup_words *w, enum audit_act act,
                   uint64_t count)
 {
     const struct audit_place place = audit_place_of(s);
@@ -128,9 +76,9 @@ static int become_owner(const struct settings *s, struct err *e)
     return 0;
 }
 
-static int load_settings(const struct words *w, struct settings *out, struct err *e)
+static int load_settings(const char *config_path, struct settings *out, struct err *e)
 {
-    if (settings_load(out, w->config, e) < 0)
+    if (settings_load(out, config_path, e) < 0)
         return -1;
     audit_note_user();
     log_setup(LOG_LEVEL_ERROR, "command"); /* the commands say themselves what they do */
@@ -210,7 +158,7 @@ static void say_sum(const char *done, const struct backup_sum *sum)
     say_left_out(sum);
 }
 
-static int write_backup(const struct words *w, const struct settings *s, int fd,
+static int write_backup(const struct backup_words *w, const struct settings *s, int fd,
                         enum backup_format format, struct err *e)
 {
     struct sandbox_root root;
@@ -231,28 +179,27 @@ static int write_backup(const struct words *w, const struct settings *s, int fd,
     return rc;
 }
 
-int backup_run(char *const *text)
+int backup_run(const char *config_path, const struct backup_words *w)
 {
     struct err e = ERR_INIT;
-    struct words w;
     struct settings s;
     enum backup_format format;
 
-    if (take_words(text, OF_BACKUP, &w, &e) < 0 || format_of(w.file, &format, &e) < 0)
+    if (check_file(w, "output", &e) < 0 || format_of(w->file, &format, &e) < 0)
         return print_failure(&e);
-    AUTO_FD int fd = create_file(w.file, &e); /* with the rights of the start */
+    AUTO_FD int fd = create_file(w->file, &e); /* with the rights of the start */
     if (fd < 0)
         return print_failure(&e);
-    int rc = load_settings(&w, &s, &e);
+    int rc = load_settings(config_path, &s, &e);
     if (rc == 0) {
-        rc = write_backup(&w, &s, fd, format, &e);
+        rc = write_backup(w, &s, fd, format, &e);
         settings_clear(&s);
     }
     if (rc == 0)
         return 0;
     /* In a folder that is root's it can only be emptied. */
-    if (strcmp(w.file, "-") != 0 && unlink(w.file) < 0 && ftruncate(fd, 0) < 0)
-        fprintf(stderr, "sandcgi: %s is not whole; remove it\n", w.file);
+    if (strcmp(w->file, "-") != 0 && unlink(w->file) < 0 && ftruncate(fd, 0) < 0)
+        fprintf(stderr, "sandcgi: %s is not whole; remove it\n", w->file);
     return print_failure(&e);
 }
 
@@ -314,7 +261,7 @@ static int open_backup(const char *file, struct err *e)
     return fd < 0 ? err_errno(e, "%s cannot be opened", file) : fd;
 }
 
-static int read_backup(const struct words *w, struct settings *s, int fd, struct err *e)
+static int read_backup(const struct backup_words *w, struct settings *s, int fd, struct err *e)
 {
     struct sandbox_root root;
     struct restoring r = {s, &root};
@@ -340,18 +287,19 @@ static int read_backup(const struct words *w, struct settings *s, int fd, struct
     return rc;
 }
 
-int restore_run(char *const *text)
+int restore_run(const char *config_path, const struct backup_words *w)
 {
     struct err e = ERR_INIT;
-    struct words w;
     struct settings s;
 
-    if (take_words(text, OF_RESTORE, &w, &e) < 0)
+    if (w->replace && w->skip_existing)
+        err_set(&e, ERR_INVALID, "--replace and --skip-existing exclude each other");
+    if (e.kind != ERR_NONE || check_file(w, "input", &e) < 0)
         return print_failure(&e);
-    AUTO_FD int fd = open_backup(w.file, &e);
-    if (fd < 0 || load_settings(&w, &s, &e) < 0)
+    AUTO_FD int fd = open_backup(w->file, &e);
+    if (fd < 0 || load_settings(config_path, &s, &e) < 0)
         return print_failure(&e);
-    int rc = read_backup(&w, &s, fd, &e);
+    int rc = read_backup(w, &s, fd, &e);
     settings_clear(&s);
     return rc < 0 ? print_failure(&e) : 0;
 }
@@ -359,7 +307,7 @@ int restore_run(char *const *text)
 /* ---- purge ---- */
 
 struct purge {
-    const struct words *words;
+    const struct backup_words *words;
     int64_t before; /* last used before then; INT64_MAX: any */
     struct state_record *items;
     size_t n;
@@ -372,7 +320,7 @@ static void purge_clear(struct purge *p)
     free(p->items);
 }
 
-static int check_purge(const struct words *w, int64_t *out_before, struct err *e)
+static int check_purge(const struct backup_words *w, int64_t *out_before, struct err *e)
 {
     uint64_t age_ms;
 
@@ -394,7 +342,7 @@ static int check_purge(const struct words *w, int64_t *out_before, struct err *e
 
 static bool is_meant(const struct purge *p, const struct state_record *r, int64_t last_used)
 {
-    const struct words *w = p->words;
+    const struct backup_words *w = p->words;
 
     return (!w->tenant || strcmp(w->tenant, r->tenant) == 0) &&
            (!w->conversation || strcmp(w->conversation, r->conversation) == 0) &&
@@ -481,16 +429,14 @@ static int purge(struct purge *p, const struct sandbox_root *root, struct settin
     return is_confirmed(p) ? remove_meant(p, root, s) : 1;
 }
 
-int purge_run(char *const *text)
+int purge_run(const char *config_path, const struct backup_words *w)
 {
     struct err e = ERR_INIT;
-    struct words w;
     struct settings s;
     struct sandbox_root root;
-    struct purge p = {.words = &w};
+    struct purge p = {.words = w};
 
-    if (take_words(text, OF_PURGE, &w, &e) < 0 || check_purge(&w, &p.before, &e) < 0 ||
-        load_settings(&w, &s, &e) < 0)
+    if (check_purge(w, &p.before, &e) < 0 || load_settings(config_path, &s, &e) < 0)
         return print_failure(&e);
     int result = 1;
     if (open_root(&s, &root, &e) < 0) {

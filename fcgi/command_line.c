@@ -33,8 +33,11 @@ static bool is_of(const struct option *o, const struct command *command)
 const struct option *option_find(const struct option *table, const struct command *command,
                                  const char *name)
 {
+    const bool operand = *name != '-' || !name[1];
+
     for (; table->name; table++)
-        if ((table->text || table->flag) && is_of(table, command) && strcmp(name, table->name) == 0)
+        if (is_of(table, command) &&
+            (operand ? *table->name != '-' : strcmp(name, table->name) == 0))
             return table;
     return NULL;
 }
@@ -109,7 +112,8 @@ int command_refuse(const struct command *table, const char *name)
 int option_refuse(const struct command *command, const char *word, const struct option *option)
 {
     fprintf(stderr,
-            option ? "sandcgi: %2$s of %1$s needs a value; see sandcgi %1$s --help\n"
+            option && *option->name == '-'
+                   ? "sandcgi: %2$s of %1$s needs a value; see sandcgi %1$s --help\n"
                    : "sandcgi: %1$s does not take %2$.40s; see sandcgi %1$s --help\n",
             command->name, word);
     return EXIT_WORDS;

@@ -27,16 +27,16 @@ struct command {
 /* Likewise. */
 struct option {
     const char *commands; /* names, separated by blanks */
-    const char *name;     /* "--json" */
+    const char *name;     /* "--json"; "FILE": the operand's */
     const char *value;    /* what it is called in the help; NULL: a flag */
     const char **text;    /* where it goes, */
-    bool *flag;           /* or this; neither: the command parses it itself */
+    bool *flag;           /* or this */
     const char *help;
 };
 
 /* NULL: there is none. "--version" finds version. */
 const struct command *command_find(const struct command *table, const char *name);
-/* Of the command, with a place for it; else NULL. */
+/* Of the command; for a word that is no option, and for "-", that of its operand. NULL: none. */
 const struct option *option_find(const struct option *table, const struct command *command,
                                  const char *name);
 

@@ -64,12 +64,17 @@ char *script_find(const char *name);
 
 /*
  * "sandcgi backup", "restore" and "purge" (sandcgi(1)), as root, which then becomes the owner of
- * SANDBOX_ROOT, or as that account. words follow the command and end with NULL. Return the exit
- * status; what was done and what was left goes to standard error, what purge removes to output.
+ * SANDBOX_ROOT, or as that account. Return the exit status; what was done and what was left goes to
+ * standard error, what purge removes to output.
  */
-int backup_run(char *const *words);
-int restore_run(char *const *words);
-int purge_run(char *const *words);
+struct backup_words {
+    const char *file; /* "-": standard output or input */
+    const char *tenant, *conversation, *older_than; /* NULL: any */
+    bool replace, skip_existing, yes, dry_run;
+};
+int backup_run(const char *config_path, const struct backup_words *w);
+int restore_run(const char *config_path, const struct backup_words *w);
+int purge_run(const char *config_path, const struct backup_words *w);
 
 /*
  * "sandcgi token add|list|revoke": changes SANDCGI_TOKENS_FILE, or that of --file, in one step, and

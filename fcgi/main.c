@@ -259,19 +259,21 @@ static int run_nodes(void)
     return nodes_run(words);
 }
 
-static int run_backup(void)
+static struct backup_words chosen;
+
+static int run_backup(const char *config_path)
 {
-    return backup_run(words);
+    return backup_run(config_path, &chosen);
 }
 
-static int run_restore(void)
+static int run_restore(const char *config_path)
 {
-    return restore_run(words);
+    return restore_run(config_path, &chosen);
 }
 
-static int run_purge(void)
+static int run_purge(const char *config_path)
 {
-    return purge_run(words);
+    return purge_run(config_path, &chosen);
 }
 
 static int run_version(void)
@@ -320,11 +322,11 @@ static const struct command commands[] = {
     {"token", ADMINISTRATION | OWN_HELP, NULL, run_token, "", "make, list and revoke tokens"},
     {"oauth", ADMINISTRATION | OWN_HELP, NULL, run_oauth, "",
      "set the passphrase that allows clients (SANDCGI_OAUTH=builtin)"},
-    {"backup", ADMINISTRATION | OWN_WORDS, NULL, run_backup, "FILE",
+    {"backup", ADMINISTRATION, run_backup, NULL, "FILE",
      "write conversations to FILE.tar[.gz|.zst], or to - (standard output)"},
-    {"restore", ADMINISTRATION | OWN_WORDS, NULL, run_restore, "FILE",
+    {"restore", ADMINISTRATION, run_restore, NULL, "FILE",
      "restore conversations from a backup's file, or from - (standard input)"},
-    {"purge", ADMINISTRATION | OWN_WORDS, NULL, run_purge, "",
+    {"purge", ADMINISTRATION, run_purge, NULL, "",
      "remove conversations of a tenant, or unused ones"},
     {"drain", ADMINISTRATION, run_drain, NULL, "",
      "stop the server when no program runs; until then /readyz answers 503"},
@@ -343,7 +345,7 @@ static const struct command commands[] = {
     {.name = NULL},
 };
 
-/* Those without a place are parsed by the command itself. */
+/* One whose name is no option is the operand. */
 static const struct option options[] = {
     {"stdio", "--tools", "NAMES", &tools, NULL, "the tools to offer, instead of TOOLS"},
     {"status doctor", "--json", NULL, NULL, &as_json, "print JSON"},
@@ -363,14 +365,16 @@ static const struct option options[] = {
      "end the running programs after that time (SANDBOX_TIMEOUT_MAX)"},
     {"settings", "--get", "NAME", &wanted, NULL, "print what the file says of it"},
     {"settings", "--man", NULL, NULL, &as_man, "print them as roff"},
-    {"backup restore purge", "--tenant", "T", NULL, NULL, "of that tenant alone"},
-    {"restore", "--replace", NULL, NULL, NULL, "replace files of conversations that are there"},
-    {"restore", "--skip-existing", NULL, NULL, NULL,
+    {"backup restore", "FILE", NULL, &chosen.file, NULL,
+     "its name ends in .tar, .tar.gz or .tar.zst; -: standard output or input"},
+    {"backup restore purge", "--tenant", "T", &chosen.tenant, NULL, "of that tenant alone"},
+    {"restore", "--replace", NULL, NULL, &chosen.replace, "replace files of conversations that are there"},
+    {"restore", "--skip-existing", NULL, NULL, &chosen.skip_existing,
      "leave conversations that are there as they are"},
-    {"restore purge", "--conversation", "C", NULL, NULL, "that conversation alone"},
-    {"purge", "--older-than", "TIME", NULL, NULL, "those that were not used for that time"},
-    {"purge", "--dry-run", NULL, NULL, NULL, "say what would be removed"},
-    {"purge", "--yes", NULL, NULL, NULL, "do not ask"},
+    {"restore purge", "--conversation", "C", &chosen.conversation, NULL, "that conversation alone"},
+    {"purge", "--older-than", "TIME", &chosen.older_than, NULL, "those that were not used for that time"},
+    {"purge", "--dry-run", NULL, NULL, &chosen.dry_run, "say what would be removed"},
+    {"purge", "--yes", NULL, NULL, &chosen.yes, "do not ask"},
     {.name = NULL},
 };
 
@@ -414,7 +418,9 @@ static int read_words(char **argv, const struct command **command, const char **
             *config_path = *++at;
         } else if (option && option->flag) {
             *option->flag = true;
-        } else if (option && at[1]) {
+        } else if (option && *option->name != '-' && !*option->text) {
+            *option->text = *at;
+        } else if (option && *option->name == '-' && at[1]) {
             *option->text = *++at;
         } else {
             return *command ? option_refuse(*command, *at, option) : command_refuse(commands, *at);

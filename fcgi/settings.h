@@ -91,6 +91,8 @@ const char *settings_default_file(void);
  * failure *e is one line that says what to change.
  */
 int settings_load(struct settings *out, const char *path, struct err *e);
+/* ERR_INVALID: PUBLIC_BASE_URL is for stdio alone. */
+int settings_refuse_local(const struct settings *s, struct err *e);
 /* Where a running server is found, whatever is wrong with the other settings: broker, log_file and
  * control alone. */
 int settings_load_places(struct settings *out, const char *path, struct err *e);

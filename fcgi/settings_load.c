@@ -328,6 +328,15 @@ int settings_load(struct settings *out, const char *path, struct err *e)
     return -1;
 }
 
+int settings_refuse_local(const struct settings *s, struct err *e)
+{
+    if (strcmp(s->public_base_url, SANDBOX_LOCAL_URLS) != 0)
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "PUBLIC_BASE_URL=" SANDBOX_LOCAL_URLS
+                   " is for sandcgi stdio; set it to the URL that clients reach the server at");
+}
+
 int settings_load_places(struct settings *out, const char *path, struct err *e)
 {
     const struct conf_row table[] = {*conf_find(settings_table, "SANDCGI_BROKER"),

@@ -418,7 +418,7 @@ static int guard_load(struct guard *g, struct err *e)
 /* A program that a reload has started was asked before. */
 static int guard_prepare(struct guard *g, struct buf *notes, struct err *e)
 {
-    if (open_signals(g, e) < 0 ||
+    if (open_signals(g, e) < 0 || settings_refuse_local(g->settings, e) < 0 ||
         (!g->kept.master &&
          settings_check_ask(NULL, g->settings, g->config_path, &g->mask, notes, e) < 0) ||
         guard_open(g, e) < 0)

@@ -229,8 +229,7 @@ class Root:
         return os.readlink(f"/proc/{self.process.pid}/exe").replace(self.folder, "")
 
     def reload(self):
-        done = self.unit("sandcgi.service")["Service"]["ExecReload"].replace("$MAINPID", str(self.process.pid))
-        _quietly(done.split())
+        self.run(*self.unit("sandcgi.service")["Service"]["ExecReload"].split())
 
     def stop(self, seconds=60):
         self.process.send_signal(signal.SIGTERM)

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import http.client
 import http.server
+import os
 import re
 import socket
 import subprocess
@@ -134,5 +135,6 @@ class S3:
         path = f"{new_folder('key')}/credentials"
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"{key}\n")
+        os.chmod(path, 0o600)
         return {"SANDBOX_STORE": f"s3://{BUCKET}/{prefix}", "SANDBOX_STORE_ENDPOINT": f"http://127.0.0.1:{port or self.port}",
                 "SANDBOX_STORE_CREDENTIALS": path}

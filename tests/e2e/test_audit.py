@@ -304,7 +304,7 @@ def _():
         wait_until(found, 30, act)
         return found()[-1]
     good = site.settings["SANDCGI_LISTEN"]
-    site.settings["SANDCGI_LISTEN"] = "/nowhere/front.sock"
+    site.settings["SANDCGI_LISTEN"] = f"{site.folder}/none/at-all/front.sock"
     site.write_config()
     site.start_server().wait(30)
     contains(line("start-refused"), "SANDCGI_LISTEN")

@@ -315,6 +315,7 @@ def _():
     site.settings["SANDCGI_TOKENS_FILE"] = f"{site.folder}/tokens"
     with open(f"{site.folder}/tokens", "w", encoding="ascii") as file:
         file.write(f"alice {alice}\n")
+    os.chmod(file.name, 0o600)
     site.write_config()
     site.start_server()
     wait_until(lambda: _listens(site.front), 10, "a worker listens")

@@ -166,7 +166,7 @@ def _():
         equal((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         return done.stderr
     for command in ("serve", "check"):
-        contains(said(command), "set it with: sandcgi oauth passphrase", "the reason")
+        contains(said(command), "oauth passphrase --config ", "the reason")
     for text, why in (("short", "12 to 1024 characters"), ("a" * 40, "different characters"), ("x" * 2000, "over 1024")):
         done = set_passphrase(site, text)
         equal(done.returncode, 1, text[:10])

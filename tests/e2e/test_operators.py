@@ -49,10 +49,10 @@ def _site():
 def _():
     site = sites.shared()
     equal(_command(site, "check")[2], "", "of settings that a server runs with")
-    faults = {"SANDBOX_ROOT": ("/nowhere/at/all", "there is no folder /nowhere/at"), "SANDCGI_USER": ("nobody-here", "no such account"),
-              "SANDCGI_LISTEN": ("/nowhere/at/front.sock", "there is no folder /nowhere/at"),
-              "SANDCGI_SECRET_FILE": ("/nowhere/secret", "/nowhere/secret"), "SANDBOX_CA": ("/nowhere/ca.pem", "cannot be read"),
-              }
+    none = f"{new_folder('check')}/none"
+    faults = {"SANDBOX_ROOT": (f"{none}/at/all", f"there is no folder {none}/at"), "SANDCGI_USER": ("nobody-here", "no such account"),
+              "SANDCGI_LISTEN": (f"{none}/at/front.sock", f"there is no folder {none}/at"),
+              "SANDCGI_SECRET_FILE": (f"{none}/secret", f"{none}/secret"), "SANDBOX_CA": (f"{none}/ca.pem", "cannot be read")}
     status, _out, errors = _command(site, "check", settings={name: value for name, (value, _) in faults.items()})
     equal(status, 1)
     lines = errors.splitlines()

@@ -45,9 +45,9 @@ build_program() {
     make_all tests/e2e/sandcgi-other-version tests/conformance/sandcgi-conformance
 }
 
-# Without sanitizers, where ./start.sh builds: for tests that look at memory.
+# Without sanitizers, with what settings fix: for tests that look at memory.
 build_plain() {
-    build=$top/build compiler=gcc
+    build=$top/build-plain
     configured --enable-test-settings
     make_all sandcgi
     printf 'SANDCGI_TEST_PLAIN_BINARY=%s\n' "$build/sandcgi"

@@ -68,7 +68,7 @@ char *script_find(const char *name);
  * standard error, what purge removes to output.
  */
 struct backup_words {
-    const char *file; /* "-": standard output or input */
+    const char *file;                               /* "-": standard output or input */
     const char *tenant, *conversation, *older_than; /* NULL: any */
     bool replace, skip_existing, yes, dry_run;
 };

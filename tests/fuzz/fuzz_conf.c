@@ -61,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     AUTO_FREE char *path = mem_printf("/proc/self/fd/%d", fd);
     PROMISE(fd >= 0 && fdio_write_all(fd, data, len, &e) == 0);
 
-    if (conf_load(&(struct conf_source){.table = table, .others = others, .path = path}, &loaded, &notes, &e) < 0)
+    if (conf_load(&(struct conf_source){.table = table, .others = others, .path = path}, &loaded,
+                  &notes, &e) < 0)
         promise_error(&e);
     else
         for (const struct conf_row *row = table; row->name; row++)

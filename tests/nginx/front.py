@@ -174,9 +174,15 @@ class Site:
         self.hub.close()
         shutil.rmtree(self.root)
 
-    def log(self, name):
-        with open(self.path("log/" + name), encoding="utf-8", errors="replace") as log:
-            return log.read()
+    def log(self, name, *wanted):
+        """With these words, if they come: nginx writes a line after its answer."""
+        end = time.monotonic() + 20
+        while True:
+            with open(self.path("log/" + name), encoding="utf-8", errors="replace") as log:
+                text = log.read()
+            if all(one in text for one in wanted) or time.monotonic() > end:
+                return text
+            time.sleep(0.02)
 
     def connect(self, tls=False):
         if not tls:

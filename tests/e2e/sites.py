@@ -25,7 +25,7 @@ _ports = []
 
 def plain_binary():
     """The program without sanitizers, which keep freed memory around."""
-    path = os.environ.get("SANDCGI_TEST_PLAIN_BINARY") or f"{TOP}/build/sandcgi"
+    path = os.environ.get("SANDCGI_TEST_PLAIN_BINARY") or f"{TOP}/build-plain/sandcgi"
     if not os.path.exists(path):
         raise Failed(f"there is no {path}: SANDCGI_TEST_PLAIN_BINARY names one that is built without sanitizers")
     return path

@@ -458,7 +458,7 @@ def _():
 @test("tests/conformance/serve: the server outlives the script, and another clone's leaves it alone", timeout=120)
 def _():
     clone = new_folder("clone")
-    for part in ("nginx", "tests/lib", "tests/e2e", "tests/conformance"):
+    for part in ("nginx", "service", "tests/lib", "tests/e2e", "tests/conformance"):
         shutil.copytree(f"{TOP}/{part}", f"{clone}/{part}")
     environment = os.environ | {"SANDCGI_CONFORMANCE_BINARY": sites.BINARY, "XDG_RUNTIME_DIR": new_folder("notes")}
 

@@ -65,7 +65,7 @@ static void add_options(const struct option *table, const struct command *of, st
 {
     for (; table->name; table++)
         if (is_of(table, of))
-            buf_addf(out, "  %-14s %-6s  %s\n", table->name, table->value ? table->value : "",
+            buf_addf(out, "  %-15s %-6s  %s\n", table->name, table->value ? table->value : "",
                      table->help);
 }
 
@@ -76,7 +76,7 @@ void command_help(const struct command *commands, const struct option *options,
         buf_addf(out, "Usage: sandcgi %s%s%s [OPTION ...]\n\n%s: %s.\n\n", of->name,
                  *of->operands ? " " : "", of->operands, of->name, of->help);
         if (of->run || of->kind & OWN_WORDS)
-            buf_addf(out, "  %-14s %-6s  %s\n", "--config", "FILE", "the settings");
+            buf_addf(out, "  %-15s %-6s  %s\n", "--config", "FILE", "the settings");
         add_options(options, of, out);
         return;
     }
@@ -113,8 +113,8 @@ int option_refuse(const struct command *command, const char *word, const struct 
 {
     fprintf(stderr,
             option && *option->name == '-'
-                   ? "sandcgi: %2$s of %1$s needs a value; see sandcgi %1$s --help\n"
-                   : "sandcgi: %1$s does not take %2$.40s; see sandcgi %1$s --help\n",
+                ? "sandcgi: %2$s of %1$s needs a value; see sandcgi %1$s --help\n"
+                : "sandcgi: %1$s does not take %2$.40s; see sandcgi %1$s --help\n",
             command->name, word);
     return EXIT_WORDS;
 }

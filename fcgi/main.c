@@ -380,21 +380,32 @@ static const struct option options[] = {
     {.name = NULL},
 };
 
-static int run_help(void)
+/* of: a command; NULL: all. */
+static int print_help(const struct command *of)
 {
     AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
 
-    if (*words && strcmp(*words, "settings") == 0) {
-        buf_add_str(&text, "Settings (lines KEY=VALUE in FILE; the environment overrides):\n");
-        conf_print_help(settings_table, settings_groups, &text);
-    } else {
-        const struct command *of = *words ? command_find(commands, *words) : NULL;
-        if (*words && !of)
-            return command_refuse(commands, *words);
-        command_help(commands, options, of, &text);
-    }
+    command_help(commands, options, of, &text);
     fputs(buf_str(&text), stdout);
     return 0;
+}
+
+static int print_settings_help(void)
+{
+    AUTO_BUF struct buf text = BUF_INIT(PRINT_MAX);
+
+    buf_add_str(&text, "Settings (lines KEY=VALUE in FILE; the environment overrides):\n");
+    conf_print_help(settings_table, settings_groups, &text);
+    fputs(buf_str(&text), stdout);
+    return 0;
+}
+
+static int run_help(void)
+{
+    if (*words && strcmp(*words, "settings") == 0)
+        return print_settings_help();
+    const struct command *of = *words ? command_find(commands, *words) : NULL;
+    return *words && !of ? command_refuse(commands, *words) : print_help(of);
 }
 
 static int print_usage(const char *problem)
@@ -410,10 +421,8 @@ static int read_words(char **argv, const struct command **command, const char **
         const struct option *option = *command ? option_find(options, *command, *at) : NULL;
         if (!*command && (*command = command_find(commands, strcmp(*at, "-h") ? *at : "help"))) {
             words = at + 1;
-            if (command_asks_help(*command, words)) {
-                words = (char *[]){(char *)(uintptr_t)(*command)->name, NULL};
-                return run_help();
-            }
+            if (command_asks_help(*command, words))
+                return print_help(*command);
             if ((*command)->kind & (OWN_WORDS | OWN_HELP))
                 return -1;
         } else if (strcmp(*at, "--config") == 0 && at[1]) {

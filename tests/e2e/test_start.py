@@ -229,9 +229,18 @@ def _():
     equal(json.loads(_example("archive")), ["project/a.txt"])
 
 
+@test("README: a package of npm is installed, and the next program imports it")
+def _():
+    lines = _example("package").splitlines()
+    if "cannot be reached" in lines[0]:
+        raise Skip(f"the registry of npm: {json.loads(lines[0])}")
+    check(any((one["name"], one["version"]) == ("is-odd", "3.0.1") for one in json.loads(lines[0])), lines[0])
+    equal(lines[1], "true")
+
+
 @test("README has no example that is not tested here")
 def _():
-    equal(set(_examples()), {"setup", "call", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "files", "put", "archive",
+    equal(set(_examples()), {"setup", "call", "upload", "chart", "download", "typescript", "runners", "long", "rest", "background", "files", "put", "archive", "package",
                              "sandbox", "session"})
 
 

@@ -11,7 +11,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 WALKS = {
     "README.md": "tests/e2e/test_start.py", "common/README.md": "tests/e2e/test_start.py", "common/files.md": "tests/e2e/test_start.py",
     "common/sandboxes.md": "tests/e2e/test_start.py", "nginx/README.md": "tests/nginx/groups_walk.py", "nginx/cluster.md": "tests/nginx/groups_cluster.py",
-    "fcgi/operations.md": "tests/nginx/groups_walk.py",
+    "fcgi/operations.md": "tests/nginx/groups_walk.py", "fcgi/oauth.md": "tests/nginx/groups_walk.py",
+    "service/README.md": "tests/release/test_release.py",
 }
 MARK = re.compile(r"<!-- (walk|needs|answer): (.+) -->")
 

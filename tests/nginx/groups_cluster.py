@@ -50,6 +50,7 @@ echo "through the edge $(through "$token") $(grep -c '"result"' "$W/answer")"
 echo "wrong $(through "${token%?}x")"
 sed -i '/^n2 /d' /etc/sandcgi/nodes
 bash -e "$W/edge-goes-on" && echo "goes on $(grep -c 10.0.0.2 /etc/sandcgi/edge/nodes.conf) $(through "$token")"
+bash -e "$W/silent-nodes" >"$W/said" && echo "silent nodes $(cat /proc/sys/net/ipv4/tcp_keepalive_time)"
 kill "$(cat /var/lib/sandcgi-edge/nginx.pid)"
 """
 
@@ -61,13 +62,14 @@ def an_edge_as_the_page_says(checks):
     walked = pages.walked("nginx/cluster.md")
     settings = next(block.text for block in pages.page_blocks("nginx/cluster.md") if block.language == "ini")
     for name, text in (("commands", documented_commands("existing nginx")), ("edge-files", walked["files of an edge"]),
-                       ("edge-nginx", walked["nginx of an edge"]), ("edge-goes-on", walked["an edge goes on"]), ("settings", settings)):
+                       ("edge-nginx", walked["nginx of an edge"]), ("edge-goes-on", walked["an edge goes on"]),
+                       ("silent-nodes", walked["silent nodes"]), ("settings", settings)):
         pathlib.Path(folder, name).write_text(text, encoding="utf-8")
     try:
         done = in_machine(folder, ADDRESSES + MACHINE + STORY, {"TOP": str(TOP), "DOCKER_HOST": "unix:///run/no-engine.sock"}, "--net")
         log = pathlib.Path(folder, "serve.log")
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
-        for line in ("secrets 600 600 0", "through the edge 200 1", "wrong 401", "goes on 0 200"):
+        for line in ("secrets 600 600 0", "through the edge 200 1", "wrong 401", "goes on 0 200", "silent nodes 3"):
             checks.check(f"the documented way to an edge: {line}", line in done.stdout.splitlines(), story)
     finally:
         shutil.rmtree(folder)

@@ -132,6 +132,10 @@ echo "status $(sandcgi status --json | grep -c '"startedAt"')"
 echo "list $(sandcgi token list | grep -c alice)"
 reloaded bash -e "$W/tokens" >"$W/said" && echo "tokens as written"
 (cd "$W" && bash -e "$W/backups" >"$W/said") && echo "backup as written"
+# Another FILE_SECRET, as the page has it.
+sed -i 's/^FILE_SECRET=/FILE_SECRET_OLD=/' /etc/sandcgi/sandcgi.conf
+printf 'FILE_SECRET=%s\nFILE_SECRET_OLD_UNTIL=%s\n' "$(openssl rand -hex 32)" "$(date -u -d '30 days' +%F)" >>/etc/sandcgi/sandcgi.conf
+reloaded bash -e "$W/secret" >"$W/said" && echo "another secret $(grep -c old_links /etc/nginx/sandcgi/file-key.conf) $(call "$BELOW" "$token")"
 echo "check $(sandcgi check --values 2>/dev/null | grep -c "^MCP_API_TOKEN=")"
 echo "doctor $(sandcgi doctor | grep -c "  /etc/sandcgi/sandcgi.conf: what they name is there")"
 echo "backup $(sandcgi backup - 2>&1 >/dev/null | grep -c 'backed up: 0 conversations')"
@@ -143,7 +147,14 @@ sandcgi setup nginx --server-name sandbox.example.org ${BELOW:+--path $BELOW/} >
 grep -o "nginx includes both files already" "$W/again"
 echo "reload $(grep -c "The server runs.*sandcgi reload" "$W/again") $(grep -c "Start the server" "$W/again" || true)"
 ls -d /etc/nginx/sandcgi.* 2>/dev/null || true
-[[ -n $BELOW ]] || { leave; exit; }
+# OAuth without a provider, as its page has it.
+printf 'SANDCGI_OAUTH=builtin\n' >>/etc/sandcgi/sandcgi.conf
+oauth()
+{
+    reloaded bash -e "$W/passphrase" <<<"a passphrase of an operator" >"$W/said"
+}
+[[ -n $BELOW ]] || { oauth && echo "oauth $(ask "http://127.0.0.1:$PORT/.well-known/oauth-authorization-server") $(call "" "$token")"; leave; exit; }
+sed -i '/^SANDCGI_OAUTH=/d' /etc/sandcgi/sandcgi.conf
 mkdir -p "$W/page/page" && echo "our page" >"$W/page/index.html" && chmod -R a+rX "$W/page"
 sandcgi setup nginx --server-name sandbox.example.org --path $BELOW --page "$W/page" >"$W/again" && reloaded nginx -s reload
 echo "page $(ask "http://127.0.0.1:$PORT$BELOW/" >/dev/null && cat "$W/answer")"
@@ -189,7 +200,8 @@ def walk(checks, below):
         commands = commands.replace("example.org", f"example.org --path {below}/", 1)
     pathlib.Path(folder, "commands").write_text(commands, encoding="utf-8")
     pathlib.Path(folder, "way-out").write_text(documented_commands("out of nginx"), encoding="utf-8")
-    for name, text in (("tokens", documented_commands("tokens")), ("backups", documented_commands("backup", "fcgi/operations.md"))):
+    for name, text in (("tokens", documented_commands("tokens")), ("secret", documented_commands("another secret")),
+                       ("backups", documented_commands("backup", "fcgi/operations.md")), ("passphrase", documented_commands("passphrase", "fcgi/oauth.md"))):
         pathlib.Path(folder, name).write_text(text, encoding="utf-8")
     try:
         done = in_machine(folder, MACHINE + STORY, {"BELOW": below, "DOCKER_HOST": "unix:///run/no-engine.sock"})
@@ -198,10 +210,10 @@ def walk(checks, below):
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
         for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 600 600 600 600", "log 1",
-                     "status 1", "list 1", "tokens as written", "backup as written", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already", "reload 1 0"):
+                     "status 1", "list 1", "tokens as written", "backup as written", "another secret 1 200", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already", "reload 1 0"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:
-            for line in ("left 0 0 0", "their site 200 their page, 404"):
+            for line in ("oauth 200 200", "left 0 0 0", "their site 200 their page, 404"):
                 checks.check(f"the documented way out: {line}", line in said, story)
             return None
         for line in ("page our page", "page stays 2"):

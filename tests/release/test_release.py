@@ -8,8 +8,12 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import pages  # noqa: E402 pylint: disable=wrong-import-position
 
 TOP = pathlib.Path(os.environ.get("srcdir") or pathlib.Path(__file__).resolve().parents[2])
 BUILD = pathlib.Path(os.environ.get("builddir") or TOP / "build-check")
@@ -21,6 +25,7 @@ echo "$name $*" >>"$STAND_INS/calls"
 [[ ! ${FAIL:-} || "$name $*" != "$FAIL"* ]] || { echo "$name is broken" >&2; exit 1; }
 case "$name $1" in
 "make -C")
+    [[ $3 != release ]] || exec "$SOURCE/service/release/release.sh" "$PWD/$2"
     version=${4#VERSION=} folder=$(mktemp -d)
     git -C "$SOURCE" archive --prefix="sandcgi-$version/" HEAD | tar -x -C "$folder"
     mkdir -p "$folder/sandcgi-$version/nginx/page/made"
@@ -230,6 +235,16 @@ class Release(unittest.TestCase):
                 self.assertNotIn("+", re.search(r" -t (\S+)", line).group(1))
         self.assertEqual([one.name for one in (self.build / "release").iterdir()], [version])
         self.check_parts(json.loads((folder / f"sandcgi-{version}.cdx.json").read_text()), images)
+
+    def test_a_release_is_made_as_the_page_has_it(self):
+        (self.tree.folder / "CHANGELOG.md").write_text("# Changes\n\n## Unreleased\n\n- More.\n\n## 0.2.0 - 2026-11-23\n\n- It began.\n")
+        self.tree.commit(later=60)
+        (self.tree.folder / "build").mkdir()
+        done = subprocess.run(["bash", "-ec", pages.walked("service/README.md")["a release"]], cwd=self.tree.folder, check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, env=self.tree.environment() | {
+                                  "PATH": f"{self.bin}:{os.environ['PATH']}", "STAND_INS": str(self.bin), "SOURCE": str(self.tree.folder)})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertTrue((self.tree.folder / "build/release/0.3.0/SHA256SUMS").exists(), done.stdout)
 
     def check_parts(self, found, images):
         self.assertEqual((found["bomFormat"], found["specVersion"]), ("CycloneDX", "1.5"))

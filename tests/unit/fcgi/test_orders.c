@@ -379,6 +379,8 @@ static void wrong_words_are_repeated_with_the_nearest_right_ones(void **state)
         {"purge", "-h", 0, "--older-than"},
         {"stop", "--help", 0, "--wait"},
         {"serve", "--help", 0, "Usage: sandcgi serve"},
+        {"settings", "--help", 0, "--man"},
+        {"restore", "--help", 0, "  --skip-existing         leave"},
     };
     struct world *w = *state;
     AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);

@@ -425,7 +425,9 @@ static int read_words(char **argv, const struct command **command, const char **
                 return print_help(*command);
             if ((*command)->kind & (OWN_WORDS | OWN_HELP))
                 return -1;
-        } else if (strcmp(*at, "--config") == 0 && at[1]) {
+        } else if (strcmp(*at, "--config") == 0) {
+            if (!at[1])
+                return print_usage("--config needs a value");
             *config_path = *++at;
         } else if (option && option->flag) {
             *option->flag = true;

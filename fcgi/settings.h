@@ -93,7 +93,10 @@ const char *settings_default_file(void);
 int settings_load(struct settings *out, const char *path, struct err *e);
 /* ERR_INVALID: PUBLIC_BASE_URL is for stdio alone. */
 int settings_refuse_local(const struct settings *s, struct err *e);
-/* Where a running server is found, whatever is wrong with the other settings: broker, log_file and
- * control alone. */
+/* For a server. ERR_INVALID also without path and environment, where an administrator's command
+ * finds a file; and as above. */
+int settings_load_served(struct settings *out, const char *path, struct err *e);
+/* Where a running server and its log are found, whatever is wrong with the other settings: broker,
+ * control and those of the log alone. */
 int settings_load_places(struct settings *out, const char *path, struct err *e);
 void settings_clear(struct settings *s);

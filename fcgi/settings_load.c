@@ -253,6 +253,9 @@ static int settings_derive(struct settings *s, struct err *e)
     s->control = control_path(s->broker);
     s->events = mem_printf("%.*sevents.sock", folder_len, s->broker);
     s->oauth_listen = mem_printf("%.*soauth.sock", folder_len, s->broker);
+    if (check_address("SANDCGI_BROKER", s->broker, e) < 0 ||
+        check_address("SANDCGI_BROKER", s->control, e) < 0) /* the longest beside it */
+        return -1;
     if (!*s->sandbox_host_path) {
         free(s->sandbox_host_path);
         s->sandbox_host_path = mem_strdup(s->sandbox_root);
@@ -337,10 +340,27 @@ int settings_refuse_local(const struct settings *s, struct err *e)
                    " is for sandcgi stdio; set it to the URL that clients reach the server at");
 }
 
+int settings_load_served(struct settings *out, const char *path, struct err *e)
+{
+    const char *unnamed = path || getenv("SANDBOX_ROOT") ? NULL : settings_default_file();
+
+    *out = (struct settings){0};
+    if (unnamed)
+        return err_set(e, ERR_INVALID, "no settings are named; name them: --config %s", unnamed);
+    if (settings_load(out, path, e) < 0)
+        return -1;
+    if (settings_refuse_local(out, e) == 0)
+        return 0;
+    settings_clear(out);
+    return -1;
+}
+
 int settings_load_places(struct settings *out, const char *path, struct err *e)
 {
     const struct conf_row table[] = {*conf_find(settings_table, "SANDCGI_BROKER"),
                                      *conf_find(settings_table, "SANDCGI_LOG"),
+                                     *conf_find(settings_table, "SANDCGI_LOG_LEVEL"),
+                                     *conf_find(settings_table, "SANDCGI_LOG_FORMAT"),
                                      {.name = NULL}};
     const struct conf_source from = {.table = table, .path = path, .lenient = true};
     AUTO_BUF struct buf notes = BUF_INIT(1024);

@@ -244,9 +244,12 @@ static void take_place(struct http_request *r)
         len--;
     const char *slash = memrchr(r->uri, '/', len);
     const size_t n = slash ? (size_t)(r->uri + len - slash - 1) : 0;
-    if (!slash || !ends_in(r->uri, (size_t)(slash - r->uri), "/" PLACE_MCP) ||
-        n >= sizeof r->tools_at)
+    if (!slash || !ends_in(r->uri, (size_t)(slash - r->uri), "/" PLACE_MCP))
         return;
+    if (n >= sizeof r->tools_at) { /* longer than any: there is no such set */
+        r->tools = slash + 1;
+        return;
+    }
     const bool api = n == 3 && memcmp(slash + 1, "api", n) == 0;
     const bool events = n == 6 && memcmp(slash + 1, "events", n) == 0;
     memcpy(r->tools_at, slash + 1, n);

@@ -17,8 +17,6 @@
 #include "fcgi/process/takeover.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +31,6 @@
 #define YOUNG_MS      2000 /* a master that ends younger than this is replaced after a pause */
 #define PAUSE_MS      100
 #define LOCK_PAUSE_MS 1000 /* between attempts, while the server before has SANDBOX_ROOT */
-#define ASKING_MAX    8    /* callers that wait for the end */
 
 struct guard {
     struct settings *settings;
@@ -50,9 +47,7 @@ struct guard {
     bool draining;            /* sandcgi drain */
     pid_t waiter;             /* takes over when it ends well; 0: none runs */
     bool stopping;
-    bool again;             /* starts once more when it has stopped */
-    int asking[ASKING_MAX]; /* connections of "sandcgi stop", which see the end by their own */
-    size_t n_asking;
+    bool again; /* starts once more when it has stopped */
     int status; /* for the exit */
 };
 
@@ -64,7 +59,8 @@ static void log_asked(const struct guard *g, enum audit_act act, const char *tex
 /* The order is refused; the server goes on as before. */
 static void refuse(struct guard *g, enum audit_act act, const struct err *e)
 {
-    log_asked(g, act, e->text);
+    audit_log(act, NULL, 0, g->kept.asked_pid, g->kept.asked_uid, "%s: %s",
+              act == AUDIT_RELOAD_REFUSED ? "settings not reloaded" : "not restarted", e->text);
     control_answer(&g->kept.order_fd, e);
 }
 
@@ -200,17 +196,20 @@ static void on_exit_of_child(struct guard *g, pid_t pid, int status)
 
 /* ---- signals and orders ---- */
 
+/* Masters that a restart has asked to end are not asked twice: then they would not wait. */
 static void guard_stop(struct guard *g)
 {
+    const bool asked = g->again;
     struct err instead = ERR_INIT;
 
-    if (!g->stopping)
+    if (!g->stopping || asked)
         log_asked(g, AUDIT_STOP, "stopping; waiting for running programs");
     g->stopping = true;
     g->again = false;
     err_set(&instead, ERR_CANCELLED, "the server was told to stop");
     control_answer(&g->kept.order_fd, &instead);
-    signal_masters(g, SIGTERM);
+    if (!asked)
+        signal_masters(g, SIGTERM);
 }
 
 /* As a stop and a start, with the same processes' ends, but only if the settings are right. */
@@ -244,10 +243,7 @@ static void on_order(struct guard *g)
     if (order == ORDER_STOP || order == ORDER_STOP_NOW) {
         if (!g->stopping || g->again || order == ORDER_STOP_NOW)
             guard_stop(g);
-        if (g->n_asking < ASKING_MAX)
-            g->asking[g->n_asking++] = TAKE_FD(fd);
-        control_answer(&fd, NULL); /* of one that cannot be kept: it does not wait */
-        return;
+        return; /* the connection stays: its end tells that of this process */
     }
     if (g->kept.order_fd >= 0) {
         err_set(&busy, ERR_BUSY, "another order is under way");
@@ -395,30 +391,33 @@ static int start_failed(const struct err *e)
     return 1;
 }
 
-/* Without settings, where an administrator's command would find some. */
-static const char *unnamed_file(const char *config_path)
-{
-    return config_path || getenv("SANDBOX_ROOT") ? NULL : settings_default_file();
-}
-
 static int guard_load(struct guard *g, struct err *e)
 {
-    const char *unnamed = unnamed_file(g->config_path);
-
     g->settings = mem_alloc(sizeof *g->settings);
-    if (unnamed)
-        return err_set(e, ERR_INVALID, "no settings are named; name them: --config %s", unnamed);
-    if (settings_load(g->settings, g->config_path, e) < 0)
+    if (settings_load_served(g->settings, g->config_path, e) < 0)
         return -1;
     log_setup((enum log_level)g->settings->log_level, "guard");
     log_set_format((enum log_format)g->settings->log_format);
     return 0;
 }
 
+/* Settings that have changed since the program before asked about them: the master that runs goes
+ * on, whatever they say. */
+static bool guard_can_go_on(struct guard *g)
+{
+    struct err none = ERR_INIT;
+
+    if (!g->kept.master || (settings_load_places(g->settings, g->config_path, &none) < 0 &&
+                            settings_load_places(g->settings, NULL, &none) < 0))
+        return false;
+    log_follow(g->settings);
+    return open_signals(g, &none) == 0;
+}
+
 /* A program that a reload has started was asked before. */
 static int guard_prepare(struct guard *g, struct buf *notes, struct err *e)
 {
-    if (open_signals(g, e) < 0 || settings_refuse_local(g->settings, e) < 0 ||
+    if (open_signals(g, e) < 0 ||
         (!g->kept.master &&
          settings_check_ask(NULL, g->settings, g->config_path, &g->mask, notes, e) < 0) ||
         guard_open(g, e) < 0)
@@ -463,7 +462,8 @@ int serve_run(const char *config_path)
 
     handover_take(&g.kept); /* before the settings, which refuse an unknown name */
     program_find(g.program);
-    if (guard_load(&g, &e) < 0) {
+    const bool loaded = guard_load(&g, &e) == 0;
+    if (!loaded && !guard_can_go_on(&g)) {
         control_answer(&g.kept.order_fd, &e);
         free(g.settings);
         return start_failed(&e);
@@ -474,7 +474,8 @@ int serve_run(const char *config_path)
         metrics_set(METRIC_STARTED, (uint64_t)clock_unix_s());
         metrics_set(METRIC_STARTED_BOOT, (uint64_t)clock_boot_s());
     }
-    guard_prepare(&g, &notes, &e);
+    if (loaded)
+        guard_prepare(&g, &notes, &e);
     if (g.kept.master)
         take_over(&g, &e);
     else

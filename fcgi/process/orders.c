@@ -176,9 +176,9 @@ static int order_run(const char *config_path, enum order order, const char *wait
     const pid_t guard = guard_find(places.control, &none);
     AUTO_FREE char *unit = guard > 0 && order != ORDER_RELOAD ? unit_of(guard) : NULL;
     int result = 1;
-    if (unit && order == ORDER_STOP)
+    if (unit && order == ORDER_STOP && !wait) /* systemd has a time of its own */
         result = ask_systemd("stop", unit);
-    else if (unit)
+    else if (unit && order == ORDER_RESTART)
         result = settings_check_print_file(config_path) == 0 ? ask_systemd("restart", unit) : 1;
     else if (order_give(&places, config_path, order, wait_ms, &e) < 0)
         print_failure(&e);

@@ -103,14 +103,17 @@ int settings_check_ask(const char *program, const struct settings *s, const char
     pid_t pid = fork();
     if (pid == 0)
         child_main(program, s, config_path, mask, ends[1]);
+    if (pid < 0)
+        err_errno(e, "the settings cannot be checked: fork");
     close(ends[1]);
     fdio_read_to_end(ends[0], &words, &none);
     close(ends[0]);
-    if (pid > 0)
-        waitpid(pid, &status, 0);
+    if (pid < 0)
+        return -1;
+    waitpid(pid, &status, 0);
     AUTO_FREE char *text = buf_take(&words);
     sort_lines(text, notes, &fault);
-    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     return err_set(e, ERR_INVALID, "%s", fault ? fault : "the check of the settings does not end");
 }

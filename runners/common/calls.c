@@ -7,6 +7,7 @@
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -49,7 +50,7 @@ enum {
 static const struct rule {
     unsigned call, err;
     uint32_t flags; /* the call fails if its first argument has one of them; 0: always */
-    bool families;  /* or if that is another family than programs need */
+    bool families;  /* or if that is another family, or protocol of it, than programs need */
 } rules[] = {
     {SYS_socket, EAFNOSUPPORT, 0, true},
     {SYS_socketpair, EAFNOSUPPORT, 0, true},
@@ -92,9 +93,13 @@ static const struct rule {
     {SYS_delete_module, EPERM, 0, false},
 };
 
-#define RULES_N  (sizeof(rules) / sizeof(rules[0]))
-#define RULE_MAX 12 /* instructions */
-#define HEAD_N   6
+/* Of INET and INET6, each whatever the type. Others are modules that the call would load. */
+static const unsigned protocols[] = {0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6};
+
+#define PROTOCOLS_N (sizeof(protocols) / sizeof(protocols[0]))
+#define RULES_N     (sizeof(rules) / sizeof(rules[0]))
+#define RULE_MAX    (12 + PROTOCOLS_N) /* instructions */
+#define HEAD_N      6
 
 static struct {
     struct sock_filter items[HEAD_N + RULES_N * RULE_MAX + 1];
@@ -128,15 +133,20 @@ static void add_argument(size_t which)
     add_load(offsetof(struct seccomp_data, args) + which * sizeof(uint64_t));
 }
 
+/* What is allowed leaves out the instruction that follows, the rule's answer. */
 static void add_families(void)
 {
     add_argument(0);
-    add_jump(BPF_JEQ, AF_UNIX, 6, 0);
-    add_jump(BPF_JEQ, AF_INET, 5, 0);
-    add_jump(BPF_JEQ, AF_INET6, 4, 0);
-    add_jump(BPF_JEQ, AF_NETLINK, 0, 2);
+    add_jump(BPF_JEQ, AF_UNIX, PROTOCOLS_N + 8, 0);
+    add_jump(BPF_JEQ, AF_INET, 4, 0);
+    add_jump(BPF_JEQ, AF_INET6, 3, 0);
+    add_jump(BPF_JEQ, AF_NETLINK, 0, PROTOCOLS_N + 4);
     add_argument(2);
-    add_jump(BPF_JEQ, NETLINK_ROUTE, 1, 0);
+    add_jump(BPF_JEQ, NETLINK_ROUTE, PROTOCOLS_N + 3, PROTOCOLS_N + 2);
+    add_argument(2);
+    for (size_t i = 0; i < PROTOCOLS_N; i++)
+        add_jump(BPF_JEQ, protocols[i], (unsigned char)(PROTOCOLS_N - i + 1), 0);
+    add_answer(SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
 }
 
 static void add_rule(const struct rule *r)

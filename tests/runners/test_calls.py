@@ -19,7 +19,7 @@ import sbx  # noqa: E402
 import test_entry  # noqa: E402
 from test_entry import TOP, Case  # noqa: E402
 
-ERRORS = {"EPERM": 1, "ENOSYS": 38, "EAFNOSUPPORT": 97}
+ERRORS = {"EPERM": 1, "ENOSYS": 38, "EPROTONOSUPPORT": 93, "EAFNOSUPPORT": 97}
 
 # Prints what each call of a list [[number, argument, …], …] fails with; 0: it does not.
 PROBE = """
@@ -114,7 +114,10 @@ class Calls(Case):
         number = numbers()["socket"]
         # key, routes' other protocol, packet, generic netlink, crypto, vsock, and beyond
         refused = [(15, 3, 2), (16, 3, 16), (17, 3, 0), (16, 3, 9), (38, 5, 0), (40, 1, 0), (200, 1, 0)]
-        allowed = [(1, 1, 0), (2, 1, 0), (10, 2, 0), (16, 3, 0)]
+        # MPTCP, UDP-Lite, SCTP, DCCP: the first two open without the filter
+        protocols = [(2, 1, 262), (10, 1, 262), (2, 2, 136), (2, 1, 132), (10, 6, 33)]
+        self.assertEqual(self.probe([[number, *arguments] for arguments in protocols]), [ERRORS["EPROTONOSUPPORT"]] * len(protocols))
+        allowed = [(1, 1, 0), (2, 1, 0), (10, 2, 0), (16, 3, 0), (2, 1, 6), (10, 2, 17)]
         self.assertEqual(self.probe([[number, *arguments] for arguments in refused]), [ERRORS["EAFNOSUPPORT"]] * len(refused))
         self.assertEqual(self.probe([[number, *arguments] for arguments in allowed]), [0] * len(allowed))
 

@@ -14,15 +14,22 @@
 #define CODES_MAX  8
 #define HEX        "0123456789abcdef"
 
-/* Drops those that have expired, and the oldest when there are too many. */
-static void sweep(json_t *once, int64_t now)
+static void drop_expired(json_t *once, int64_t now)
 {
-    const char *tag, *oldest = NULL;
+    const char *tag;
     json_t *expires;
     void *next;
 
     json_object_foreach_safe(once, next, tag, expires) if (json_integer_value(expires) < now)
         json_object_del(once, tag);
+}
+
+/* For one more. */
+static void drop_oldest(json_t *once)
+{
+    const char *tag, *oldest = NULL;
+    json_t *expires;
+
     json_object_foreach(once, tag, expires) if (!oldest || json_integer_value(expires) <
                                                                json_get_integer(once, oldest, 0))
         oldest = tag;
@@ -34,7 +41,8 @@ void once_make(json_t *once, int64_t now, char out[ONCE_LEN + 1])
 {
     char digits[2 * CODE_BYTES + 1], tag[2 * TAG_BYTES + 1];
 
-    sweep(once, now);
+    drop_expired(once, now);
+    drop_oldest(once);
     crypto_random_hex(CODE_BYTES, digits);
     snprintf(out, ONCE_LEN + 1, PREFIX "%s", digits);
     crypto_tag(out, TAG_BYTES, tag);
@@ -51,7 +59,7 @@ bool once_take(json_t *once, const char *text, int64_t now)
 {
     char tag[2 * TAG_BYTES + 1];
 
-    sweep(once, now);
+    drop_expired(once, now);
     crypto_tag(text, TAG_BYTES, tag);
     return json_object_del(once, tag) == 0;
 }

@@ -105,18 +105,26 @@ static void start(struct world *w, int stderr_fd)
     }
 }
 
-/* Asks a worker, which asks the broker. */
-static bool is_healthy(const struct world *w)
+/* Asks a worker. Has its answer the words? */
+static bool answers(const struct world *w, const char *const *params, const char *body,
+                    const char *words)
 {
-    static const char *const health[] = {"REQUEST_METHOD", "GET", "REQUEST_URI", "/healthz", NULL};
     AUTO_BUF struct buf request = BUF_INIT(4096), answer = BUF_INIT(65536);
     AUTO_FD int fd = fcgi_client_connect(w->front, START_MS);
 
-    fcgi_client_add_request(&request, health, "");
+    fcgi_client_add_request(&request, params, body);
     if (send(fd, request.data, request.len, MSG_NOSIGNAL) != (ssize_t)request.len ||
         fcgi_client_read_answer(fd, &answer, BRIEF_MS) < 0)
         return false;
-    return strstr(buf_str(&answer), "Status: 200") != NULL;
+    return strstr(buf_str(&answer), words) != NULL;
+}
+
+/* A worker, which asks the broker. */
+static bool is_healthy(const struct world *w)
+{
+    static const char *const health[] = {"REQUEST_METHOD", "GET", "REQUEST_URI", "/healthz", NULL};
+
+    return answers(w, health, "", "Status: 200");
 }
 
 static void wait_until_healthy(const struct world *w)
@@ -398,6 +406,42 @@ static void a_master_with_nothing_to_do_sleeps(void **state)
     assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
 }
 
+/* ---- places ---- */
+
+#define LONGEST "a-name-of-as-many-letters-as-fit" /* 32 */
+
+static void a_place_has_the_tools_that_its_whole_name_says(void **state)
+{
+    static const struct {
+        const char *uri, *words;
+    } rows[] = {{"/mcp", "Status: 200"},
+                {"/mcp/all?x=/", "Status: 200"},
+                {"/mcp/none", "No such set of tools"},
+                {"/mcp/" LONGEST, "No such set of tools"},
+                {"/mcp/" LONGEST "s", "No such set of tools"},
+                {"/mcp/" LONGEST "/", "No such set of tools"},
+                {"/mcp/" LONGEST LONGEST "/?all", "No such set of tools"},
+                {"/mcp/all/all", "There is no such place"}};
+    static const char body[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+    struct world *w = *state;
+    AUTO_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    AUTO_FREE char *token = mem_printf("Bearer %s", getenv("MCP_API_TOKEN"));
+    AUTO_FREE char *length = mem_printf("%zu", strlen(body));
+
+    start(w, null);
+    wait_until_healthy(w);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *const params[] = {
+            "REQUEST_METHOD",     "POST",         "REQUEST_URI",
+            rows[i].uri,          "CONTENT_TYPE", "application/json",
+            "CONTENT_LENGTH",     length,         "HTTP_HOST",
+            "localhost",          "HTTP_ACCEPT",  "application/json, text/event-stream",
+            "HTTP_AUTHORIZATION", token,          NULL};
+        if (!answers(w, params, body, rows[i].words))
+            fail_msg("%s", rows[i].uri);
+    }
+}
+
 /* ---- the end ---- */
 
 static bool is_refused(const struct world *w)
@@ -444,6 +488,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_reload_is_refused_while_too_many_generations_answer, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(a_master_with_nothing_to_do_sleeps, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_place_has_the_tools_that_its_whole_name_says, setup,
+                                    teardown),
     cmocka_unit_test_setup_teardown(an_end_serves_the_queue_and_refuses_what_follows, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(a_log_without_a_reader_ends_no_process, setup, teardown),

@@ -755,6 +755,7 @@ static void a_code_counts_once_and_for_ten_minutes(void **state)
                                       "once-0123456789abcdef0123456G"};
     json_auto_t *once = json_object();
     char code[ONCE_LEN + 1], late[ONCE_LEN + 1], kept[ONCE_LEN + 1];
+    char first_of_eight[ONCE_LEN + 1];
 
     (void)state;
     once_make(once, NOW, code);
@@ -768,10 +769,12 @@ static void a_code_counts_once_and_for_ten_minutes(void **state)
     assert_false(once_take(once, late, NOW + 2 + ONCE_S));
     once_make(once, NOW, code);
     for (int i = 0; i < 8; i++)
-        once_make(once, NOW + 1 + i, kept);
+        once_make(once, NOW + 1 + i, i == 0 ? first_of_eight : kept);
     assert_int_equal(json_object_size(once), 8);
     assert_false(once_take(once, code, NOW + 10)); /* the oldest */
     assert_true(once_take(once, kept, NOW + 10));
+    once_make(once, NOW + 9, kept);
+    assert_true(once_take(once, first_of_eight, NOW + 10));
 }
 
 static void guesses_from_everywhere_are_bounded(void **state)

@@ -4,12 +4,16 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/parse.h"
 #include "common/base/sock.h"
+#include "fcgi/process/settings_check.h"
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,11 +21,13 @@
 #define WAIT_MS  60000
 #define TEXT_MAX (1u << 20)
 #define SECRET   "a0b1c2d3e4f5a0b1c2d3e4f5a0b1c2d3e4f5"
+#define LONG     "a-folder-whose-name-leaves-room-for-a-socket-of-a-short-name-and-for-no-other-one"
 
 struct world {
     char folder[PATH_MAX];
     char *config, *log;
-    pid_t pid; /* the guard */
+    pid_t pid;    /* the guard */
+    pid_t master; /* that a guard has already; 0: none */
 };
 
 /* What follows the settings that are right; @: the folder. */
@@ -75,11 +81,13 @@ static void become(const struct world *w, const char *command, const char *optio
 {
     AUTO_FREE char *program = mem_printf("%s/sandcgi", getenv("builddir") ?: ".");
     AUTO_FREE char *asan = mem_printf("ASAN_OPTIONS=%s", getenv("ASAN_OPTIONS") ?: "");
-    char *environment[] = {(char[]){"PATH=/usr/bin:/bin"}, asan, NULL};
+    AUTO_FREE char *master = mem_printf("SANDCGI_HANDOVER=master=%d", (int)w->master);
+    char *environment[] = {(char[]){"PATH=/usr/bin:/bin"}, asan, w->master > 0 ? master : NULL,
+                           NULL};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execle(program, program, command, "--config", w->config, option, value, (char *)NULL,
-           environment);
+    const char *const words[] = {program, command, "--config", w->config, option, value, NULL};
+    execve(program, (char *const *)(uintptr_t)words, environment);
     _exit(127);
 }
 
@@ -192,6 +200,35 @@ static void a_reload_tells_the_outcome(void **state)
     await_end(w);
 }
 
+/* The program that a reload starts, with a master of the one before. */
+static void settings_that_change_after_they_were_checked_end_nothing(void **state)
+{
+    struct world *w = *state;
+    AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);
+
+    write_settings(w, "SANDBOX_MEMORY=much\n");
+    unit_write_file(w->log, "", 0);
+    w->pid = fork();
+    if (w->pid == 0) {
+        const int log = open(w->log, O_WRONLY | O_APPEND);
+        pid_t master = fork();
+        if (master == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            pause();
+            _exit(0);
+        }
+        dup2(log, STDERR_FILENO);
+        w->master = master;
+        become(w, "serve", NULL, NULL);
+    }
+    await_log(w, "settings not reloaded: ", 1);
+    write_settings(w, "");
+    kill(w->pid, SIGHUP);
+    await_log(w, "settings reloaded", 1);
+    assert_int_equal(run(w, "stop", NULL, NULL, &said), 0);
+    await_end(w);
+}
+
 /* ---- one judge ---- */
 
 static const struct {
@@ -227,7 +264,9 @@ static void expect_one_verdict(const struct world *w, const char *words)
     assert_int_equal(run(w, "check", NULL, NULL, &checked), 1);
     assert_says(&checked, words);
     keep_first_line(&checked);
-    static const char *const others[] = {"serve", "reload", "restart"};
+    assert_int_equal(run(w, "serve", NULL, NULL, &said), 1);
+    assert_says(&said, buf_str(&checked) + strlen("sandcgi: ")); /* in a line of the log */
+    static const char *const others[] = {"reload", "restart"};
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         assert_int_equal(run(w, others[i], NULL, NULL, &said), 1);
         keep_first_line(&said);
@@ -252,6 +291,44 @@ static void check_start_reload_and_restart_refuse_the_same_with_the_same_sentenc
     assert_int_equal(run(w, "reload", NULL, NULL, &said), 0); /* it has run all the time */
     assert_int_equal(run(w, "stop", NULL, NULL, &said), 0);
     await_end(w);
+}
+
+static void a_check_that_finds_no_room_for_a_process_says_so(void **state)
+{
+    int status;
+
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        AUTO_BUF struct buf notes = BUF_INIT(64);
+        struct err e = ERR_INIT;
+        if (geteuid() == 0 && setuid(65534) < 0)
+            _exit(2);
+        setrlimit(RLIMIT_NPROC, &(struct rlimit){0});
+        const int rc = settings_check_ask("/bin/true", NULL, NULL, &(sigset_t){0}, &notes, &e);
+        _exit(!(rc < 0 && strstr(e.text, "fork: ") && strstr(e.text, strerror(EAGAIN))));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+/* Those of another place find no server to reload. */
+static void a_check_knows_where_the_brokers_sockets_cannot_be(void **state)
+{
+    static const struct {
+        const char *settings, *words;
+    } rows[] = {{"SANDCGI_BROKER=broker.sock\n", "SANDCGI_BROKER=broker.sock: "},
+                {"SANDCGI_BROKER=@/" LONG "/a\n", "the socket path "}};
+    struct world *w = *state;
+    AUTO_BUF struct buf said = BUF_INIT(TEXT_MAX);
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        write_settings(w, rows[i].settings);
+        assert_int_equal(run(w, "check", NULL, NULL, &said), 1);
+        assert_says(&said, rows[i].words);
+        assert_int_equal(run(w, "serve", NULL, NULL, &said), 1);
+        assert_says(&said, rows[i].words);
+    }
 }
 
 /* One that takes connections and never answers: a start, too, asks it only for a moment. */
@@ -290,7 +367,7 @@ static void a_restart_ends_all_processes_and_starts_with_the_settings_of_now(voi
     write_settings(w, "SANDCGI_LISTEN=@/run/moved.sock\n");
     assert_int_equal(run(w, "restart", NULL, NULL, &said), 0);
     assert_says(&said, "restarted\n");
-    assert_int_equal(count_in_log(w, " starts"), 2);
+    assert_int_equal(count_in_log(w, "audit=start"), 2);
     assert_int_equal(access(moved, F_OK), 0);
     assert_int_equal(kill(w->pid, 0), 0); /* a container would end with it */
     assert_int_equal(run(w, "stop", "--wait", "20s", &said), 0);
@@ -298,6 +375,73 @@ static void a_restart_ends_all_processes_and_starts_with_the_settings_of_now(voi
     await_end(w);
     assert_int_equal(run(w, "stop", NULL, NULL, &said), 1);
     assert_says(&said, "no server of ");
+}
+
+/* The process of that name among the descendants; 0: there is none. */
+static pid_t find_descendant(pid_t of, const char *name)
+{
+    AUTO_FREE char *path = mem_printf("/proc/%1$d/task/%1$d/children", (int)of);
+    AUTO_BUF struct buf list = BUF_INIT(4096), comm = BUF_INIT(64);
+    struct err e = ERR_INIT;
+    pid_t found = 0;
+    uint64_t pid;
+
+    assert_works(fdio_read_file(path, &list, &e), e);
+    for (char *rest = list.data, *word; !found && (word = strsep(&rest, " "));) {
+        AUTO_FREE char *of_name = mem_printf("/proc/%s/comm", word);
+        if (parse_u64(word, 1, INT32_MAX, &pid) < 0)
+            continue;
+        buf_reset(&comm);
+        if (fdio_read_file(of_name, &comm, &e) == 0 && strcmp(buf_str(&comm), name) == 0)
+            found = (pid_t)pid;
+        else
+            found = find_descendant((pid_t)pid, name);
+    }
+    return found;
+}
+
+static pid_t begin(const struct world *w, const char *command)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        become(w, command, NULL, NULL);
+    return pid;
+}
+
+static int status_of(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* As if it had a call. */
+static void a_stop_in_the_place_of_a_restart_waits_as_any_does_for_however_many(void **state)
+{
+    struct world *w = *state;
+    pid_t stops[12];
+
+    start(w);
+    const pid_t worker = find_descendant(w->pid, "sandcgi-worker\n");
+    assert_true(worker > 0 && kill(worker, SIGSTOP) == 0);
+    const pid_t restart = begin(w, "restart");
+    await_log(w, "audit=restart", 1);
+    for (size_t i = 0; i < ARRAY_LEN(stops); i++)
+        stops[i] = begin(w, "stop");
+    await_log(w, "audit=stop", 1);
+    assert_int_equal(status_of(restart), 1);
+    poll(NULL, 0, 1000);
+    for (size_t i = 0; i < ARRAY_LEN(stops); i++)
+        assert_int_equal(waitpid(stops[i], NULL, WNOHANG), 0);
+    assert_int_equal(count_in_log(w, "not waiting any longer"), 0);
+    kill(worker, SIGCONT);
+    for (size_t i = 0; i < ARRAY_LEN(stops); i++)
+        assert_int_equal(status_of(stops[i]), 0);
+    await_end(w);
+    assert_int_equal(count_in_log(w, "audit=start"), 1);
 }
 
 static void a_stop_works_whatever_is_wrong_with_the_settings(void **state)
@@ -375,6 +519,7 @@ static void wrong_words_are_repeated_with_the_nearest_right_ones(void **state)
         {"srve", NULL, 2, "there is no command srve; there is serve;"},
         {"status", "--jsno", 2, "status does not take --jsno; see sandcgi status --help"},
         {"reload", "--wait", 2, "--wait of reload needs a value"},
+        {"reload", "--config", 2, "--config needs a value"},
         {"backup", "--help", 0, "Usage: sandcgi backup FILE"},
         {"purge", "-h", 0, "--older-than"},
         {"stop", "--help", 0, "--wait"},
@@ -396,8 +541,12 @@ static void wrong_words_are_repeated_with_the_nearest_right_ones(void **state)
 static const struct CMUnitTest tests[] = {
     SERVED(a_reload_tells_the_outcome),
     SERVED(check_start_reload_and_restart_refuse_the_same_with_the_same_sentence),
+    cmocka_unit_test(a_check_that_finds_no_room_for_a_process_says_so),
+    SERVED(a_check_knows_where_the_brokers_sockets_cannot_be),
     SERVED(an_engine_that_does_not_answer_is_a_note_for_check_start_and_reload),
     SERVED(a_restart_ends_all_processes_and_starts_with_the_settings_of_now),
+    SERVED(a_stop_in_the_place_of_a_restart_waits_as_any_does_for_however_many),
+    SERVED(settings_that_change_after_they_were_checked_end_nothing),
     SERVED(a_stop_works_whatever_is_wrong_with_the_settings),
     SERVED(the_log_is_shown_from_its_file_or_from_where_standard_error_goes),
     SERVED(another_account_may_not_order),

@@ -113,7 +113,7 @@ static void memory_is_a_size_or_a_share(void **state)
         uint64_t bytes;
     } good[] = {{"25%", 8 * GIB / 100 * 25}, {"0%", 0},         {"90%", 8 * GIB / 100 * 90},
                 {"512m", GIB / 2},           {"16g", 16 * GIB}, {"0", 0}};
-    static const char *const bad[] = {"", "%", "91%", "-1%", "2.5%", "much", "12mb", "25 %"};
+    static const char *const bad[] = {"", "%", "91%", "-1%", "2.5%", "much", "12mx", "25 %"};
     struct pool_settings s;
     struct err e;
 

@@ -176,7 +176,7 @@ static int run_drain(const char *config_path)
     struct err e = ERR_INIT;
     struct settings settings;
     uint64_t wait_ms;
-    if (settings_load(&settings, config_path, &e) < 0)
+    if (settings_load_places(&settings, config_path, &e) < 0)
         return print_error(&e);
     wait_ms = settings.limits.timeout_max_ms;
     int result = 2;
@@ -442,8 +442,20 @@ static int read_words(char **argv, const struct command **command, const char **
     return -1;
 }
 
+/* Of a command without --config; to_free: what is to be freed behind it. */
+static const char *usual_settings(const struct command *command, char **to_free)
+{
+    if (!command || command->kind & NEEDS_FILE)
+        return getenv("SANDCGI_CONFIG");
+    const char *path = settings_default_file();
+    if (!path && !getenv("SANDBOX_ROOT"))
+        *to_free = desktop_settings_find();
+    return path ? path : *to_free;
+}
+
 int main(int argc, char **argv)
 {
+    AUTO_FREE char *own = NULL;
     const char *config_path = NULL;
     const struct command *command = NULL;
 
@@ -462,8 +474,7 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     if (!config_path)
-        config_path = !command || command->kind & NEEDS_FILE ? getenv("SANDCGI_CONFIG")
-                                                             : settings_default_file();
+        config_path = usual_settings(command, &own);
     if (!command && getenv("GATEWAY_INTERFACE") && getenv("REQUEST_METHOD"))
         return run_cgi(config_path);
     if (!command && sock_is_listening(STDIN_FILENO)) /* spawn-fcgi */

@@ -97,6 +97,6 @@ int settings_refuse_local(const struct settings *s, struct err *e);
  * finds a file; and as above. */
 int settings_load_served(struct settings *out, const char *path, struct err *e);
 /* Where a running server and its log are found, whatever is wrong with the other settings: broker,
- * control and those of the log alone. */
+ * control, limits.timeout_max_ms and those of the log alone. */
 int settings_load_places(struct settings *out, const char *path, struct err *e);
 void settings_clear(struct settings *s);

@@ -361,6 +361,7 @@ int settings_load_places(struct settings *out, const char *path, struct err *e)
                                      *conf_find(settings_table, "SANDCGI_LOG"),
                                      *conf_find(settings_table, "SANDCGI_LOG_LEVEL"),
                                      *conf_find(settings_table, "SANDCGI_LOG_FORMAT"),
+                                     *conf_find(settings_table, "SANDBOX_TIMEOUT_MAX"),
                                      {.name = NULL}};
     const struct conf_source from = {.table = table, .path = path, .lenient = true};
     AUTO_BUF struct buf notes = BUF_INIT(1024);

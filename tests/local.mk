@@ -52,11 +52,12 @@ dist_check_SCRIPTS += \
 	tests/lint/structure.py \
 	tests/lint/types.sh \
 	tests/lint/version.sh \
+	tests/lint/ways.py \
 	tests/lib/test_stages.py \
 	tests/release/test_release.py \
 	tests/mutate/test_faults.py
 
-EXTRA_DIST += tests/run.sh tests/bench tests/debian.sh tests/lib tests/browser tests/machine tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/settings tests/hostile.md .ci/run
+EXTRA_DIST += tests/run.sh tests/bench tests/debian.sh tests/lib tests/browser tests/machine tests/e2e tests/store tests/profiles tests/conformance tests/runners/compare tests/chaos tests/cluster tests/settings tests/hostile.md tests/ways.md .ci/run
 EXTRA_DIST += tests/mutate.sh tests/mutate/candidates.py tests/mutate/faults.py tests/mutate/reach.py tests/mutate/reached.c \
 	tests/mutate/run.py tests/mutate/scratch.py
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/fuzz.h tests/lint/common.sh tests/unit/escapes.h tests/unit/unit.h

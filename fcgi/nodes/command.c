@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
 #include "common/base/parse.h"
 #include "common/protocol/audit.h"
 #include "fcgi/commands.h"
@@ -160,6 +161,21 @@ static void read_before(struct keeper *k)
     nodes_clear(&k->list);
 }
 
+/* Who watches is the service of an edge, with a log of its own; else somebody has typed it. */
+static void tell_change(const struct keeper *k, size_t n)
+{
+    const struct audit_place none = {0};
+    const struct log_field fields[] = {{.name = "file", .text = k->words->render},
+                                       {.name = "nodes", .number = (int64_t)n}};
+    AUTO_FREE char *text = mem_printf("%s has %zu nodes now, %zu before", k->words->render, n,
+                                      k->list.n);
+
+    if (k->words->watch)
+        audit_log(AUDIT_NODES, fields, ARRAY_LEN(fields), 0, 0, "%s", text);
+    else
+        audit_tell(&none, AUDIT_NODES, fields, ARRAY_LEN(fields), "%s", text);
+}
+
 static int write_changed(struct keeper *k, const struct nodes *list, struct err *e)
 {
     AUTO_BUF struct buf old = BUF_INIT(NODES_RENDER_MAX), new = BUF_INIT(NODES_RENDER_MAX);
@@ -173,10 +189,7 @@ static int write_changed(struct keeper *k, const struct nodes *list, struct err 
         return 0;
     if (fdio_replace_file(k->words->render, &new, FILE_MODE, e) < 0)
         return -1;
-    const struct log_field fields[] = {{.name = "file", .text = k->words->render},
-                                       {.name = "nodes", .number = (int64_t)list->n}};
-    audit_log(AUDIT_NODES, fields, ARRAY_LEN(fields), 0, 0, "%s has %zu nodes now, %zu before",
-              k->words->render, list->n, k->list.n);
+    tell_change(k, list->n);
     k->owes_reload = k->words->reload != NULL;
     return 0;
 }

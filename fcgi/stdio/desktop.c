@@ -122,11 +122,25 @@ static int make_file(const char *folder, const char *path, struct err *e)
     return rc;
 }
 
+static char *settings_path(const char *folder)
+{
+    return folder ? mem_printf("%s/sandcgi.env", folder) : NULL;
+}
+
+char *desktop_settings_find(void)
+{
+    struct err none = ERR_INIT;
+    AUTO_FREE char *folder = state_folder(&none);
+    AUTO_FREE char *path = settings_path(folder);
+
+    return path && access(path, F_OK) == 0 ? TAKE_PTR(path) : NULL;
+}
+
 char *desktop_settings(struct err *e)
 {
     AUTO_FREE char *folder = state_folder(e);
     AUTO_FREE char *sandboxes = folder ? mem_printf("%s/sandboxes", folder) : NULL;
-    AUTO_FREE char *path = folder ? mem_printf("%s/sandcgi.env", folder) : NULL;
+    AUTO_FREE char *path = settings_path(folder);
 
     if (!folder || make_folders(sandboxes, e) < 0 ||
         (access(path, F_OK) < 0 && make_file(folder, path, e) < 0))

@@ -10,3 +10,6 @@
  * refused.
  */
 char *desktop_settings(struct err *e);
+
+/* The same, where it is there; else NULL. For commands that its user types. */
+char *desktop_settings_find(void);

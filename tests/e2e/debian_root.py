@@ -146,6 +146,14 @@ class Root:
         return _quietly([*self.inside, *words], env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8",
                                                       "DEBIAN_FRONTEND": "noninteractive"}, **popen)
 
+    def fails(self, *words):
+        """What a command says that ends with a failure."""
+        try:
+            said = self.run(*words)
+        except Failed as problem:
+            return str(problem).partition(": ")[2]
+        raise Failed(f"{' '.join(words)} did not fail: {said}")
+
     def names(self):
         """Everything that is there, but for what is not the package's."""
         found = set()

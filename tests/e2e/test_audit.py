@@ -1,4 +1,5 @@
 """The audit log: each refused call, each run and each administrative act is one line, and no line has a secret."""
+import contextlib
 import functools
 import json
 import os
@@ -9,7 +10,7 @@ import socket
 import subprocess
 
 import fcgi
-import runs
+import procs
 import sites
 from harness import IS_ROOT, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from stdio import Stdio
@@ -34,7 +35,7 @@ class Door:
         folder = new_folder("audit")
         with open(f"{folder}/tenants.ini", "w", encoding="ascii") as file:
             file.write(TENANTS)
-        self.site = sites.Site({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "TOOLS": "all", 
+        self.site = sites.Site({"SANDCGI_AUTH": "token", "SANDCGI_SECRET_FILE": None, "TOOLS": "all",
                                 "SANDBOX_TENANTS_FILE": f"{folder}/tenants.ini"})
         self.site.settings["SANDCGI_TOKENS_FILE"] = f"{self.site.folder}/tokens"
         self.site.write_config()
@@ -207,6 +208,9 @@ def _():
 
 # ---- administrative acts ----
 
+PASSPHRASE = "correct horse battery staple"
+
+
 class Office:
     """Commands of an administrator, and where their lines go."""
 
@@ -220,18 +224,33 @@ class Office:
         check("audit=" not in done.stderr, f"told on the terminal, too: {done.stderr}")
         return done.stdout.strip()
 
+    def _write_file(self, conversation):
+        """as a client of stdio does, of its tenant; there is something to remove then."""
+        client = Stdio(self.site.config)
+        client.initialize()
+        client.result("tools/call", {"name": "write_file", "arguments": {"conversationId": conversation, "filename": "a.txt", "text": SECRET}})
+        client.process.stdin.close()
+        client.process.wait(30)
+
     def acts(self, before=()):
         """Each command; (act, the fields that its line must have)."""
+        self._write_file("kept")
         token = self.command("token", "add", "--tenant", "bob", before=before)
         yield "token-add", {"tenant": "bob", "id": token.split("_")[1], "scopes": "run,files,network,admin"}
         self.command("token", "revoke", token.split("_")[1], before=before)
         yield "token-revoke", {"tenant": "bob", "id": token.split("_")[1]}
         name = f"{self.folder}/{secrets.token_hex(4)}.tar"
         self.command("backup", name, before=before)
-        yield "backup", {"file": name}
-        self.command("restore", name, "--tenant", "bob", before=before)
-        yield "restore", {"tenant": "bob", "conversations": "0"}
-        self.held = token
+        yield "backup", {"file": name, "conversations": "1"}
+        self.command("purge", "--tenant", "local", "--yes", before=before)
+        yield "purge", {"tenant": "local", "conversations": "1"}
+        self.command("restore", name, "--tenant", "local", before=before)
+        yield "restore", {"tenant": "local", "conversations": "1"}
+        self.command("oauth", "passphrase", said=PASSPHRASE + "\n", before=before)
+        yield "oauth-passphrase", {}
+        code = self.command("oauth", "code", before=before)
+        yield "oauth-code", {}
+        self.held = (token, code, PASSPHRASE, SECRET)
 
 
 def _office(settings=None):
@@ -252,7 +271,7 @@ def _expect(office, text, before=()):
         equal(len(lines), 1, f"{act}: {lines}")
         equal({name: _field(lines[0], name) for name in fields}, fields, lines[0])
         equal(_field(lines[0], "uid"), str(os.getuid()), lines[0])
-    check(office.held not in text(), "the token is in the log")
+    equal([one for one in office.held if one in text()], [], "secrets in the log")
 
 
 @test("an administrator's command is a line of the log of the server that runs, and not of the terminal", timeout=120, core=True)
@@ -272,10 +291,16 @@ def _():
         sandboxes = os.stat(office.site.root)
         os.chown(office.site.log_path, sandboxes.st_uid, sandboxes.st_gid)
     _expect(office, office.site.log)
+    with _syslog() as (before, text):
+        _expect(_office(), text, before)
+
+
+@contextlib.contextmanager
+def _syslog():
+    """(what executes a command, what has come to its /dev/log)"""
     if not IS_ROOT:
         raise Skip("only root can put a socket at /dev/log")
-    office, received = _office(), []
-    path = f"{office.folder}/log.sock"
+    path, received = f"{new_folder('syslog')}/log.sock", []
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
         log.bind(path)
         log.setblocking(False)
@@ -290,7 +315,35 @@ def _():
         before = ("unshare", "--mount", "sh", "-c", own_dev, "sh", path)
         if subprocess.run([*before, "true"], check=False, capture_output=True).returncode:
             raise Skip("no /dev of its own here")
-        _expect(office, text, before)
+        yield before, text
+
+
+@test("a change of an edge's nodes by hand is a line of syslog; one that is seen while watching, of standard error")
+def _():
+    folder = new_folder("edge")
+    listed, rendered = f"{folder}/nodes", f"{folder}/nodes.conf"
+    command = [sites.BINARY, "nodes", "--from", "file", "--file", listed, "--render", rendered]
+
+    def list_nodes(n):
+        with open(f"{listed}.new", "w", encoding="ascii") as file:
+            file.write("".join(f"n{i} 127.0.0.1:{9000 + i}\n" for i in range(n)))
+        os.rename(file.name, listed)
+    list_nodes(2)
+    with _syslog() as (before, text):
+        for _twice in range(2):
+            done = subprocess.run([*before, *command], capture_output=True, text=True, check=False)
+            equal((done.returncode, done.stderr), (0, ""))
+        lines = [line for line in text().splitlines() if " audit=nodes " in line]
+        equal([_fields(line, "file", "nodes", "uid") for line in lines], [(rendered, "2", str(os.getuid()))], "the second time nothing changes")
+    with open(f"{folder}/log", "wb") as log, subprocess.Popen([*command, "--watch", "--every", "100ms"], stderr=log) as watching:
+        at_test_end(procs.end, watching)
+        list_nodes(3)
+
+        def lines_of_log():
+            with open(log.name, encoding="utf-8") as file:
+                return [_fields(line, "file", "nodes") for line in file if " audit=nodes " in line]
+        wait_until(lambda: lines_of_log() == [(rendered, "3")], 20, "a line")
+        procs.end(watching)
 
 
 @test("start, reload, drain and stop are lines with who asked; a start and a reload that are refused are lines with the cause", timeout=120)
@@ -320,6 +373,7 @@ def _():
     refused = line("reload-refused")
     contains(refused, "SANDBOX_NETWORK")
     equal(_fields(refused, "uid", "pid"), (str(os.getuid()), str(os.getpid())))
-    site.process.send_signal(signal.SIGTERM)
-    equal(_fields(line("stop"), "uid", "pid"), (str(os.getuid()), str(os.getpid())))
+    with subprocess.Popen([site.binary, "drain", "--config", site.config], env=site.tool_environment()) as drain:
+        for act in ("drain", "stop"):
+            equal(_fields(line(act), "uid", "pid"), (str(os.getuid()), str(drain.pid)), act)
     site.process.wait(60)

@@ -12,6 +12,7 @@ import time
 import urllib.parse
 
 import engine
+import rights
 import runs
 from clone import make_clone
 from harness import TOP, Failed, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
@@ -187,6 +188,25 @@ def _check_build(project):
     equal(f"workbench {stamp}\n", wanted)
 
 
+def _check_rights(project):
+    """In neither container a file with a secret is readable for the workers' account, nginx's or another."""
+    def shown(path):
+        return project.do("exec", "-T", "sandcgi", "cat", path)
+    secrets_of = [project.token(), project.do("exec", "-T", "sandcgi", "sed", "-n", "s/^FILE_SECRET=//p", "/etc/sandcgi/sandcgi.conf").strip(),
+                  shown("/etc/sandcgi/front-secret").strip(), rights.key_of(shown("/etc/sandcgi/nginx/file-key.conf"))]
+    for service, accounts in ("sandcgi", ("sandcgi", "www-data", "nobody")), ("nginx", ("www-data", "nobody")):
+        rights.check_closed(lambda words, where=service: project.do("exec", "-T", where, *words), accounts, secrets_of, ("/etc", "/run", "/var", "/tmp"), 4)
+
+
+def _check_doctor(project):
+    """It knows where it is, finds nothing wrong, and says so."""
+    lines = project.do("exec", "-T", "sandcgi", "sandcgi", "doctor").splitlines()
+    equal([line for line in lines if line.startswith("wrong")], [])
+    contains("\n".join(lines), "http://nginx:8080/healthz answers 200")
+    notes = sum(line.startswith("note ") for line in lines)
+    equal(lines[-1], f"0 wrong, {notes} to note" if notes else "ok")
+
+
 @test("booted by docker-compose: healthy, confined, runners built; the SDK's client, files, page and streams work, also after a restart, with another public name, and with containers made "
       "anew while programs run; down leaves nothing",
       timeout=1800)
@@ -204,6 +224,8 @@ def _():
         config = json.loads(_docker("inspect", "-f", "{{json .HostConfig}}", project.container(service)))
         equal((config["ReadonlyRootfs"], config["CapDrop"], config["Privileged"]), (True, ["ALL"], False), service)
     _check_build(project)
+    _check_rights(project)
+    _check_doctor(project)
     client = project.client()
     result = client.run("open('a.txt', 'w').write('hi'); print(6 * 7)")
     equal(result["stdout"], "42\n")
@@ -229,6 +251,7 @@ def _():
     project.wait_healthy()
     project.change_name("sandbox.example.org")
     named = project.client()
+    _check_doctor(project)  # no name server of this machine knows the name
     contains(named.run("echo x >named.txt", "bash")["files"][0]["url"], f"{project.url}/files/")
     equal(named.http("GET", path).body, b"hi")
     project.do("exec", "-T", "sandcgi", "sh", "-c", "echo SANDBOX_URL_TTL=1h >>/etc/sandcgi/sandcgi.conf")

@@ -7,6 +7,7 @@ import urllib.parse
 
 import debian_root
 import engine
+import rights
 import runs
 from harness import at_test_end, check, contains, equal, test, wait_until
 from mcp import end_run
@@ -65,6 +66,40 @@ def _():
     contains(log, "using the socket fastcgi that was handed over")
     contains(log, "using the socket hub that was handed over")
     contains(root.run("sandcgi", "status", "--config", debian_root.CONFIG), "python")
+
+
+@test("no file of the package's, or of an nginx that it was put into, with a secret is readable for the workers' account, nginx's or another")
+def _():
+    root = debian_root.running()
+    secrets = [root.setting("FILE_SECRET"), root.setting("MCP_API_TOKEN"), root.run("cat", "/var/lib/sandcgi/front-secret").strip(),
+               rights.key_of(root.run("cat", "/etc/nginx/sandcgi/file-key.conf"))]
+    rights.check_closed(lambda words: root.run(*words), ("sandcgi", "www-data", "nobody"), secrets, ("/etc", "/run/sandcgi", "/var/lib", "/var/log", "/usr/share/sandcgi", "/tmp"), 5)
+
+
+@test("reload, restart and stop work in the service; a reload that is refused says why, and the service goes on", timeout=120)
+def _():
+    root = debian_root.running()
+    client, config = root.client(), root.folder + debian_root.CONFIG
+    with open(config, "a", encoding="utf-8") as file:
+        before = file.tell()
+        file.write("SANDBOX_NETWORK=perhaps\n")
+    try:
+        refused = root.fails(*root.unit("sandcgi.service")["Service"]["ExecReload"].split())
+        contains(refused, "SANDBOX_NETWORK")
+        equal(root.fails("sandcgi", "reload"), refused, "the command alone says the same")
+        contains(root.fails("sandcgi", "restart"), "SANDBOX_NETWORK")
+        equal(client.fresh().request("ping").status, 200, "a call after the refusals")
+    finally:
+        os.truncate(config, before)
+    contains(root.log(), "audit=reload-refused")
+    contains(root.run("sandcgi", "reload"), "reloaded\n")
+    contains(root.run("sandcgi", "restart"), "restarted\n")
+    wait_until(lambda: client.fresh().http("GET", "/healthz").status == 200, 20, "it serves after the restart")
+    equal(root.run("sandcgi", "stop"), "stopped\n")
+    equal(root.process.wait(20), 0, "the service's exit status")
+    contains(root.fails("sandcgi", "reload"), "no server of /etc/sandcgi/sandcgi.conf runs")
+    root.start()
+    wait_until(lambda: client.fresh().http("GET", "/healthz").status == 200, 20, "it serves again")
 
 
 @test("the installed builder makes and proves an image without a compiler", timeout=180)

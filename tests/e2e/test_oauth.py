@@ -214,6 +214,8 @@ def _():
     equal(token("revoke", ids[0]).returncode, 0, "revoke")
     equal(token("revoke", "--tenant", "of-its-own").returncode, 0, "revoke a tenant's")
     equal([ids[0] in one.revoked(), ids[1] in one.revoked(), third in one.revoked()], [True, False, True], "the revoked")
+    told = re.findall(r" audit=oauth-revoke tenant=(\S+) grant=(\S+) uid=\d+ ", site.log())
+    check({("default", ids[0]), ("of-its-own", third)} <= set(told), f"lines of the log: {told}")
     check(ids[0] not in token("list").stdout, "a revoked grant is not listed")
     equal(token("revoke", ids[0]).returncode, 1, "once more")
 

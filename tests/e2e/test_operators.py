@@ -18,6 +18,7 @@ import procs
 import sites
 from harness import IS_ROOT, TOP, Skip, at_test_end, check, contains, equal, new_folder, test, wait_until
 from proxy import Proxy
+from stdio import Stdio
 
 
 def _command(site, *arguments, settings=None, before=(), program=None, **environment):
@@ -533,6 +534,54 @@ def _():
     status, lines, found = _doctor(sites.BINARY, settings | {"DOCKER_HOST": "unix:///nowhere.sock"}, folder)
     equal((status, [one for one in found if one[0] == "wrong"]), (1, [("wrong", "engine")]), lines)
     contains("\n".join(lines), "start Docker or Podman, or correct DOCKER_HOST")
+
+
+@test("doctor without settings finds those that a desktop client's start has made")
+def _():
+    home = new_folder("desktop")
+    environment = {"HOME": home, "XDG_STATE_HOME": "", "DOCKER_HOST": engine.host(), "SANDCGI_BROKER": f"{home}/no-server.sock"}
+    client = Stdio(None, environment=environment, cwd="/")
+    client.initialize()
+    client.process.stdin.close()
+    client.process.wait(30)
+    done = subprocess.run([sites.BINARY, "doctor"], capture_output=True, text=True, check=False, env=sites.clean_environment() | sites.SANITIZER_ENV | environment, cwd="/")
+    equal((done.returncode, [line for line in done.stdout.splitlines() if line.startswith("wrong")]), (0, []), done.stdout + done.stderr)
+    contains(done.stdout, f"{home}/.local/state/sandcgi/sandcgi.env: what they name is there")
+
+
+# The server's container, as far as doctor sees it: the script that starts it, and nginx's container, which has a name there and no other name.
+IN_COMPOSE = """
+ip link set lo up && mount -t tmpfs tmpfs /usr/local/bin && printf '#!/bin/sh\n' >/usr/local/bin/container.sh && chmod 755 /usr/local/bin/container.sh
+mkdir -p "$1/nginx" && printf '127.0.0.1 nginx\n' >"$1/hosts" && : >"$1/nginx/healthz" && mount --bind "$1/hosts" /etc/hosts
+/usr/bin/python3 -m http.server --bind 127.0.0.1 --directory "$1/nginx" 8080 >/dev/null 2>&1 &
+for i in $(seq 100); do bash -c ': </dev/tcp/127.0.0.1/8080' 2>/dev/null && break; sleep 0.1; done
+shift; "$@"; status=$?; kill $!; exit $status
+"""
+
+
+@test("in the server's container of Compose doctor asks nginx's container, whatever the public name is there, and each command is docker-compose's")
+def _():
+    if not IS_ROOT:
+        raise Skip("needs root for a container's view")
+    site, folder = _site(), new_folder("compose-doctor")
+    program = shutil.copy(sites.BINARY, f"{folder}/sandcgi")
+
+    def doctor(**settings):
+        before = ("unshare", "--mount", "--net", "bash", "-c", IN_COMPOSE, "bash", folder)
+        status, out, errors = _command(site, "doctor", settings={"PUBLIC_BASE_URL": "https://sandbox.example.org"} | settings, before=before, program=program)
+        check(out, errors)
+        lines = out.splitlines()
+        return status, lines, [(line.split()[:2], line) for line in lines[:-1]]
+    status, lines, found = doctor()
+    equal((status, [line for (state, _about), line in found if state == "wrong"]), (0, []), lines)
+    equal([line.split(None, 2)[2] for (_state, about), line in found if about == "site"], ["http://nginx:8080/healthz answers 200"])
+    check(not {"nginx", "dns", "certificate"} & {about for (_state, about), _line in found}, lines)
+    notes = sum(state == "note" for (state, _about), _line in found)
+    equal(lines[-1], f"0 wrong, {notes} to note" if notes else "ok")
+    status, lines, found = doctor(SANDCGI_BROKER=f"{folder}/none", DOCKER_HOST="unix:///nowhere.sock")
+    equal((status, [about for (state, about), _line in found if state == "wrong"]), (1, ["server", "engine"]), lines)
+    for mend in "docker-compose up -d)", "start the host's engine, or correct DOCKER_SOCKET)":
+        contains("\n".join(lines), f"(to mend it: {mend}")
 
 
 @test("of a server that does not run doctor finds that alone, with the command that starts it in this way to run it")

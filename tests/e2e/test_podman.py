@@ -312,8 +312,8 @@ def _upload(site, body):
     return next(f"{folder}/up.bin" for folder, _folders, names in os.walk(site.root) if "up.bin" in names)
 
 
-@test("Podman of an ordinary account: that account's server runs programs, owns their files, and tells which limits do not hold", timeout=120)
-def _():
+def _rootless_site():
+    """(account, path of the API's socket, server of that account, how its commands are started)"""
     account, path = _rootless_service()
     site = sites.own({"DOCKER_HOST": f"unix://{path}", "SANDCGI_USER": None, "SANDCGI_LISTEN_GROUP": None, "SANDBOX_MEMORY": "64m",
                       "SANDBOX_LIMITS_CHECK": "warn"}, start=False, binary=shutil.copy(sites.BINARY, f"{new_folder('program')}/sandcgi"))
@@ -322,6 +322,41 @@ def _():
             os.chown(one, account.pw_uid, account.pw_gid)
     as_account = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     site.start_server(**as_account)
+    return account, path, site, as_account
+
+
+@test("Podman of an ordinary account: its sandcgi reload, logs, restart and stop obey; a reload that is refused says why; another account's orders are refused", timeout=120)
+def _():
+    account, _path, site, as_account = _rootless_site()
+
+    def order(*words, **user):
+        done = subprocess.run([site.binary, *words, "--config", site.config], capture_output=True, text=True, check=False, env=site.tool_environment(), **(user or as_account))
+        return done.returncode, done.stderr if done.returncode else done.stdout
+    wait_until(lambda: order("status")[0] == 0, 30, "the engine answers it")
+    with open(site.config, "a", encoding="ascii") as file:
+        before = file.tell()
+        file.write("SANDBOX_NETWORK=perhaps\n")
+    for word in "reload", "restart":
+        status, said = order(word)
+        equal(status, 1)
+        contains(said, "SANDBOX_NETWORK")
+    os.truncate(site.config, before)
+    status, said = order("logs", "--lines", "50")
+    equal(status, 0, said)
+    contains(said, f"audit=reload-refused uid={account.pw_uid} pid=")
+    equal(order("reload"), (0, "reloaded\n"))
+    equal(order("restart"), (0, "restarted\n"))
+    wait_until(lambda: order("status")[0] == 0, 30, "it serves after the restart")
+    os.chmod(site.config, 0o644)  # who may not read it is refused before
+    equal(order("stop", user="nobody", group="nogroup", extra_groups=[])[0], 1, "another account's order")
+    os.chmod(site.config, 0o600)
+    equal(order("stop"), (0, "stopped\n"))
+    equal(site.process.wait(20), 0, "the server's exit status")
+
+
+@test("Podman of an ordinary account: that account's server runs programs, owns their files, and tells which limits do not hold", timeout=120)
+def _():
+    account, path, site, as_account = _rootless_site()
 
     def ask(*command):
         done = subprocess.run([site.binary, *command, "--config", site.config, "--json"], capture_output=True, text=True, check=False,

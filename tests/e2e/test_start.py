@@ -12,7 +12,8 @@ import time
 import clone
 import pages
 import procs
-from harness import TOP, Skip, check, contains, equal, in_time, test, wait_until
+import rights
+from harness import IS_ROOT, TOP, Skip, check, contains, equal, in_time, test, wait_until
 
 TARGET = "./start.sh from a fresh clone ends in a running server: the page's URL, a client's line, one command, where the token is"
 
@@ -39,6 +40,29 @@ def _():
     for name in ("FILE_SECRET", "MCP_API_TOKEN"):
         check(len(house.setting(name)) >= 32, name)
     check(house.setting("FILE_SECRET") != house.setting("MCP_API_TOKEN"), "the same secret twice")
+
+
+def _read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
+
+
+@test("./start.sh as root: no file with a secret is readable for the workers' account, nginx's or another")
+def _():
+    if not IS_ROOT:
+        raise Skip("needs root to be another account")
+    house = clone.started()
+    run = f"{house.state}/run"
+    keys = [f"{house.state}/tls/{name}" for name in os.listdir(f"{house.state}/tls") if "PRIVATE KEY" in _read(f"{house.state}/tls/{name}")]
+    check(keys, "no key of the certificate")
+    secrets = [house.setting("FILE_SECRET"), house.setting("MCP_API_TOKEN"), _read(f"{run}/front-secret").strip(), rights.key_of(_read(f"{run}/file-key.conf")),
+               *(_read(key).splitlines()[1] for key in keys)]
+
+    def as_root(words):
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    for account in ("www-data", "nobody"):
+        as_root(rights.as_account(account, "test", "-r", f"{house.folder}/README.md", "-a", "-x", run))
+    rights.check_closed(as_root, ("www-data", "nobody"), secrets, (house.folder, house.state), 5)
 
 
 @test("the commands that start.sh prints work as they stand", timeout=120)

@@ -243,6 +243,30 @@ def _():
         equal(found, "later\n", f"{what}: {journal('sandcgi', since)}")
 
 
+@test("a reload that is refused fails with its sentence, of the unit, too; sandcgi restart, logs and stop are those of systemd and the journal", timeout=300)
+def _():
+    with open(CONFIG, "a", encoding="utf-8") as file:
+        before, since = file.tell(), now()
+        file.write("SANDBOX_NETWORK=perhaps\n")
+    try:
+        for order in "reload", "restart":
+            contains(command("sandcgi", order, status=1), "SANDBOX_NETWORK")
+        command("systemctl", "reload", "sandcgi", status=1)
+        contains(journal("sandcgi", since), "sandcgi: SANDBOX_NETWORK")
+    finally:
+        os.truncate(CONFIG, before)
+    equal(state("sandcgi"), "active")
+    equal(command("sandcgi", "reload"), "reloaded\n")
+    invocation = command("systemctl", "show", "--property=InvocationID", "--value", "sandcgi")
+    command("sandcgi", "restart")
+    check(command("systemctl", "show", "--property=InvocationID", "--value", "sandcgi") != invocation, "systemd has not restarted it")
+    wait_until(lambda: "audit=start" in command("sandcgi", "logs", "--lines", "200"), 60, "the journal", pause=1)
+    command("sandcgi", "stop")
+    equal(state("sandcgi"), "inactive")
+    command("systemctl", "start", "sandcgi")
+    ready()
+
+
 @test("metrics count processor time and memory by purpose", timeout=300)
 def _():
     ready()

@@ -126,6 +126,13 @@ ask "http://127.0.0.1:$PORT$BELOW/mcp" -H "Authorization: Bearer $token" -H 'Acc
 echo "hub $(grep -c 'info hub: GET listen' "$W/serve.log")"
 echo "upload $(ask -X PUT -d x "http://127.0.0.1:$PORT$BELOW/uploads/$(printf '0%.0s' {1..32})")"
 echo "root $(stat -c '%a %G' /var/lib/sandcgi/sandboxes) secrets $(stat -c %a /etc/sandcgi/sandcgi.conf /etc/nginx/sandcgi/{front-secret.conf,file-key.conf,tokens.map} | xargs)"
+# as ACCOUNT COMMAND…
+as() { setpriv --reuid "$1" --regid "$(id -g "$1")" --init-groups "${@:2}"; }
+# holders ACCOUNT: how many files with a secret it can read.
+holders() { as "$1" grep -rlFs -D skip -f - /etc /run /var/lib /var/log <<<"$secrets" | wc -l; }
+secrets=$(sed -n 's/^\(FILE_SECRET\|MCP_API_TOKEN\)=//p' /etc/sandcgi/sandcgi.conf; grep -hoE '[0-9a-f]{64}' /etc/nginx/sandcgi/front-secret.conf /etc/nginx/sandcgi/file-key.conf)
+echo "secrets $(grep -c "^.\{16\}" <<<"$secrets")"
+for account in root sandcgi www-data nobody; do echo "$(as "$account" id -un) reads $(holders "$account")"; done
 echo "log $(grep "POST $BELOW/mcp" /var/log/nginx/sandcgi.log | grep -c '"default"')"
 # Without --config: the settings of /etc/sandcgi.
 echo "status $(sandcgi status --json | grep -c '"startedAt"')"
@@ -210,6 +217,7 @@ def walk(checks, below):
         story = done.stdout + done.stderr + (log.read_text(encoding="utf-8") if log.exists() else "")
         where = f"at {below or '/'}"
         for line in ("call 200 1", "wrong 401", "told nginx", "another 200", "site 200 their page", "upload 403", "hub 1", "root 710 www-data secrets 600 600 600 600", "log 1",
+                     "secrets 4", "root reads 4", "sandcgi reads 0", "www-data reads 0", "nobody reads 0",
                      "status 1", "list 1", "tokens as written", "backup as written", "another secret 1 200", "check 1", "doctor 1", "backup 1", "elsewhere 1 1", "down 1", "again unchanged", "nginx includes both files already", "reload 1 0"):
             checks.check(f"the documented way, {where}: {line}", line in said, story)
         if not below:

@@ -129,8 +129,35 @@ static void a_settings_file_that_others_can_read_is_refused(void **state)
     assert_true(is_refused(path, "the workers' account can read"));
 }
 
+/* As who writes them by hand may leave them. */
+static void a_file_with_a_secret_that_a_setting_names_is_refused_like_it(void **state)
+{
+    static const char *const names[] = {"SANDCGI_SECRET_FILE", "SANDCGI_TOKENS_FILE",
+                                        "SANDBOX_STORE_CREDENTIALS"};
+    AUTO_FREE char *path = mem_printf("%s/settings", folder), *file = mem_printf("%s/f", folder);
+
+    (void)state;
+    unit_write_file(file, "0123456789abcdef0123456789abcdef\n", 33);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        AUTO_FREE char *text = mem_printf(
+            "SANDBOX_ROOT=%s/s\nFILE_SECRET=a0b1c2d3e4f5a0b1c2d3e4f5a0b1c2d3e4f5\n"
+            "PUBLIC_BASE_URL=http://localhost\n%s=%s\n",
+            folder, names[i], file);
+        unit_write_file(path, text, strlen(text));
+        assert_int_equal(chmod(path, 0600), 0);
+        assert_int_equal(chmod(file, 0600), 0);
+        assert_false(is_refused(path, "every account can read"));
+        assert_int_equal(chmod(file, 0644), 0);
+        AUTO_FREE char *words = mem_printf("%s %s holds secrets, and every account can read",
+                                           names[i], file);
+        assert_true(is_refused(path, words));
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(every_way_makes_files_with_secrets_for_their_owner_alone,
+                                    set_up, tear_down),
+    cmocka_unit_test_setup_teardown(a_file_with_a_secret_that_a_setting_names_is_refused_like_it,
                                     set_up, tear_down),
     cmocka_unit_test_setup_teardown(a_settings_file_that_others_can_read_is_refused, set_up,
                                     tear_down),

@@ -158,7 +158,7 @@ const struct conf_row settings_table[] = {
     {"NGINX_HTTP_PORT", CONF_NUMBER, FIELD(nginx.http_port), "8080", 1, 65535, NULL, 0,
      "Port of http of the nginx that start.sh starts."},
     {"NGINX_BIND", CONF_STRING, FIELD(nginx.bind), "", 0, 1024, NULL, CONF_LIST,
-     "Addresses that the nginx of start.sh listens on, such as 0.0.0.0 [::] for all. Empty: the loopback addresses."},
+     "Addresses that the nginx of start.sh listens on besides the loopback addresses, such as 0.0.0.0 [::] for all."},
     {"NGINX_TLS_CERT", CONF_STRING, FIELD(nginx.tls_cert), "", 0, 0, NULL, 0,
      "Certificate (PEM, absolute path) for the host of PUBLIC_BASE_URL. Empty: a self-signed one."},
     {"NGINX_TLS_KEY", CONF_STRING, FIELD(nginx.tls_key), "", 0, 0, NULL, 0,

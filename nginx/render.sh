@@ -115,7 +115,12 @@ words()
     ((${#list[@]} == 0)) || printf '%s\n' "${list[@]}"
 }
 
-# Rows of a map whose keys are texts; nginx compares them whatever the case.
+# pattern TEXT: the regular expression for it. A row of a map whose key is text must be shorter than a host name may be.
+pattern()
+{
+    sed 's/[].+[]/\\&/g' <<<"$1"
+}
+
 derive_allowed()
 {
     local word hosts='' origins='' other=''
@@ -123,13 +128,13 @@ derive_allowed()
         case $word in
         '*') other=1 ;;
         *[!A-Za-z0-9.:_\[\]-]*) die "HOSTS must be host names, perhaps with a port, not '$word'" ;;
-        *:[0-9]*) hosts+="    \"$word\" 1;"$'\n' ;;
-        *) hosts+="    \"~*^${word//./\\.}(?::[0-9]+)?\$\" 1;"$'\n' ;;
+        *:[0-9]*) hosts+="    \"~*^$(pattern "$word")\$\" 1;"$'\n' ;;
+        *) hosts+="    \"~*^$(pattern "$word")(?::[0-9]+)?\$\" 1;"$'\n' ;;
         esac
     done < <(words "${value[HOSTS]}")
     while read -r word; do
         [[ $word =~ ^[a-z][a-z0-9+.-]*://[][A-Za-z0-9.:_-]+$ ]] || die "ORIGINS must be like https://example.org, not '$word'"
-        origins+="    \"$word\" 1;"$'\n'
+        origins+="    \"~*^$(pattern "$word")\$\" 1;"$'\n'
     done < <(words "${value[ORIGINS]}")
     value[HOST_ROWS]=${hosts%$'\n'}
     value[ORIGIN_ROWS]=${origins%$'\n'}
@@ -164,7 +169,7 @@ derive_reuse()
     local word rows=''
     while read -r word; do
         [[ $word =~ ^/mcp(/[a-z]{1,32})?$ ]] || die "NEVER_REUSE must be locations such as /mcp and /mcp/runner, not '$word'"
-        rows+="    ${value[PREFIX]}$word never;"$'\n'
+        rows+="    \"~^$(pattern "${value[PREFIX]}$word")\$\" never;"$'\n'
     done < <(words "${value[NEVER_REUSE]}" | sort -u)
     value[REUSE_ROWS]=${rows%$'\n'}
 }

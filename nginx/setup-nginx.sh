@@ -112,12 +112,15 @@ make_stage()
     trap 'exit 143' TERM HUP
     local folder
     for folder in "$output" "$(dirname "$config")"; do
-        [[ -d $folder ]] || { made_folders+=("$folder") && mkdir -p "$folder"; }
+        [[ -d $folder ]] || { made_folders+=("$folder") && mkdir -p "$folder"; } || die "the folder $folder cannot be made; check its permissions and the disk"
     done
+    [[ -z $(ls -A "$output") || -n $(ls -d "$output"/{values,tokens.map,http.conf,.new} 2>/dev/null) ]] ||
+        die "$output has other files; --output must be a folder for these alone, such as $output/sandcgi"
     exec 9<"$output"
     flock -n 9 || die "another sandcgi setup is at work in $output"
     stage=$output/.new
-    rm -rf "$stage" && mkdir -m 0700 "$stage"
+    { rm -rf "$stage" && mkdir -m 0700 "$stage"; } || die "cannot write into $output; check its permissions and the disk"
+    rm -f "$output"/*.setup-{new,before} "$config".setup-{new,before} # of a call that was killed
     mkdir "$stage/site"
 }
 
@@ -125,7 +128,7 @@ tidy_up()
 {
     local to
     for to in "${!staged[@]}"; do
-        rm -f "$to.new" "$to.before"
+        rm -f "$to".setup-{new,before}
     done
     [[ -z ${stage:-} ]] || rm -rf "$stage"
     ((${#made_folders[@]} == 0)) || rmdir --ignore-fail-on-non-empty "${made_folders[@]}" 2>/dev/null || true
@@ -191,7 +194,7 @@ check_settings_fit()
     [[ $(public_path) == "$path" ]] ||
         die "PUBLIC_BASE_URL in $env_file is $PUBLIC_BASE_URL: its path must be ${path:-empty} (--path), or links would lead elsewhere"
     getent group "$SANDCGI_LISTEN_GROUP" >/dev/null || die "the group SANDCGI_LISTEN_GROUP=$SANDCGI_LISTEN_GROUP in $env_file does not exist"
-    id -Gn "${nginx_user% *}" | grep -qwF -- "$SANDCGI_LISTEN_GROUP" || [[ ${nginx_user#* } == "$SANDCGI_LISTEN_GROUP" ]] ||
+    [[ " $(id -Gn "${nginx_user% *}") ${nginx_user#* } " == *" $SANDCGI_LISTEN_GROUP "* ]] ||
         die "nginx's account ${nginx_user% *} is not in the group SANDCGI_LISTEN_GROUP=$SANDCGI_LISTEN_GROUP of $env_file, and could not open the sockets"
 }
 
@@ -238,7 +241,7 @@ stage_site()
     printf 'nginx-conf=%s\n' "$nginx_conf" | write_file 0644 "$stage/site/setup"
     [[ -n $create_site && -z $block ]] || return 0
     site_file=$(dirname "$nginx_conf")/conf.d/sandcgi.conf
-    cp -pr "${site_file%/*}" "$stage/conf.d"
+    cp -pRH "${site_file%/*}" "$stage/conf.d" # the folder itself, where conf.d is a link to it
     site_text | write_file 0644 "$stage/conf.d/sandcgi.conf"
     staged[$site_file]=$stage/conf.d/sandcgi.conf
 }
@@ -316,48 +319,86 @@ make_folders()
 # Beside each file its new one and its present one, so that what follows is renames.
 prepare()
 {
-    local to from
+    local to from server=$output/server.conf read_by_nginx=
     for from in "$stage"/site/*; do
         staged[$output/${from##*/}]=$from
     done
     staged[$config]=$env_file
     for to in "${!staged[@]}"; do
         from=${staged[$to]}
+        [[ ! -L $to ]] || { unset "staged[$to]" && to=$(readlink -f -- "$to") && staged[$to]=$from; } # what it leads to
         if cmp -s "$from" "$to" && [[ $(stat -c '%a %u %g' "$from") == "$(stat -c '%a %u %g' "$to")" ]]; then
             unset "staged[$to]"
-            continue
+        else
+            prepare_file "$to" "$from"
+            [[ $to != "$output"/*.conf ]] || read_by_nginx=1
         fi
-        { mkdir -p "$(dirname "$to")" && cp -p "$from" "$to.new"; } || die "cannot write $to; check the disk; nothing is changed"
-        [[ ! -e $to ]] || ln -f "$to" "$to.before" || cp -p "$to" "$to.before" || die "cannot write beside $to; check the disk; nothing is changed"
     done
+    if [[ -e $server && -n $read_by_nginx ]]; then
+        staged[$server]=$stage/site/server.conf
+        prepare_file "$server" "${staged[$server]}"
+        answer_503 | write_file 0644 "$stage/nothing.conf"
+    fi
     [[ ! -e $stage/tokens.before ]] || cmp -s "$stage/tokens.before" "$SANDCGI_TOKENS_FILE" || die "tokens were changed meanwhile; call this again; nothing is changed"
 }
 
-# All or nothing.
+# A server.conf that needs no other file, and has what http.conf needs of it: of now and of before.
+answer_503()
+{
+    # shellcheck disable=SC2016 # they are nginx's variables
+    cat <<END
+# sandcgi setup nginx was killed: call it again.
+$(grep -hoE 'set \$sandcgi_[a-z_]+' "$output"/*.conf "$stage"/site/*.conf | sort -u | sed 's/$/ "";/')
+location ^~ $path/mcp { return 503; }
+END
+}
+
+# prepare_file TO FROM
+prepare_file()
+{
+    { mkdir -p "$(dirname "$1")" && cp -p "$2" "$1.setup-new"; } || die "cannot write $1; check the disk; nothing is changed"
+    [[ ! -e $1 ]] || ln -f "$1" "$1.setup-before" || cp -p "$1" "$1.setup-before" || die "cannot write beside $1; check the disk; nothing is changed"
+}
+
+# All or nothing. server.conf needs no other file meanwhile: nginx would start whenever this is killed.
 put_in_place()
 {
-    local to placed=()
+    local to placed=() server=$output/server.conf
     trap '' INT TERM HUP
+    [[ ! -e $stage/nothing.conf ]] || place "$server" "$stage/nothing.conf"
     for to in "${!staged[@]}"; do
-        placed+=("$to")
-        mv -f "$to.new" "$to" || { put_back; die "cannot write $to; nothing is changed"; }
+        [[ $to == "$server" ]] || place "$to" "$to.setup-new"
     done
+    [[ -z ${staged[$server]:-} ]] || place "$server" "$server.setup-new"
     [[ -z $whole ]] || nginx -t -e stderr -c "$nginx_conf" 2>"$stage/problem" ||
         { put_back; die "nginx refuses its configuration with the new files: $(emergency); nothing is changed"; }
     trap 'exit 130' INT TERM HUP
 }
 
-# The files of put_in_place, as they were.
+# place TO FROM
+place()
+{
+    placed+=("$1")
+    mv -f "$2" "$1" || { put_back; die "cannot write $1; nothing is changed"; }
+}
+
+# The files of put_in_place, as they were; server.conf is the last again.
 put_back()
 {
     local to
     for to in "${placed[@]}"; do
-        if [[ ! -e $to.before ]]; then
-            rm -f "$to"
-        elif [[ ! $to.before -ef $to ]]; then
-            mv -f "$to.before" "$to"
-        fi
+        [[ $to == "$server" ]] || put_file_back "$to"
     done
+    [[ " ${placed[*]} " != *" $server "* ]] || put_file_back "$server"
+}
+
+put_file_back()
+{
+    if [[ ! -e $1.setup-before ]]; then
+        rm -f "$1"
+    elif [[ ! $1.setup-before -ef $1 ]]; then
+        mv -f "$1.setup-before" "$1"
+    fi
 }
 
 reload_command()
@@ -399,6 +440,7 @@ check_block()
     local known="nginx has these: ${names:-none with a name}"
     [[ -n $server_name ]] || die "--server-name must be the host name of a server block; $known"
     [[ $server_name =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$ ]] || die "--server-name must be the host name of the server block, such as sandbox.example.org"
+    [[ -z $create_site || -z $block ]] || say "nginx has a server block for $server_name ($block): --create-site makes no other"
     [[ -z $block && -z $includes_server ]] || return 0
     if [[ -n $create_site ]]; then
         [[ $dump == *"${nginx_conf%/*}/conf.d/*.conf"* || $dump =~ include[[:space:]]+conf\.d/\*\.conf ]] ||
@@ -420,9 +462,10 @@ main()
     ((EUID == 0)) || die "needs root: it writes files that only root may read, and has nginx check them"
     recall_options
     check_nginx
-    find_nginx_account
+    find_nginx_conf
     make_stage
     read_nginx
+    find_nginx_account
     find_block
     check_block
     [[ $tls_port != 443 ]] || tls_port=

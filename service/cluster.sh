@@ -23,11 +23,28 @@ take_secrets()
     done
 }
 
-# Sets origin, path and host from PUBLIC_BASE_URL.
+# published_url BIND: of the port that Compose publishes at [ADDRESS:]PORT, as this machine reaches it.
+published_url()
+{
+    address=${1%:*}
+    case $address in
+    "$1" | 0.0.0.0 | 127.0.0.1 | '[::]' | '[::1]') address=localhost ;;
+    esac
+    printf 'http://%s:%s' "$address" "${1##*:}"
+}
+
+# note_url FILE: PUBLIC_BASE_URL in these settings, for commands that others start in this container.
+note_url()
+{
+    settings_text=$(sed '/^PUBLIC_BASE_URL=/d' "$1")
+    printf '%s\n' "$settings_text" "PUBLIC_BASE_URL=$PUBLIC_BASE_URL" | write_file 0600 "$1"
+}
+
+# Sets origin, path and host from PUBLIC_BASE_URL; of Compose's variables where there is none.
 # shellcheck disable=SC2034 # for the scripts that read this one
 split_url()
 {
-    : "${PUBLIC_BASE_URL:=http://localhost:8080}"
+    : "${PUBLIC_BASE_URL:=${PUBLIC_URL:-$(published_url "${BIND:-8080}")}}"
     export PUBLIC_BASE_URL
     rest=${PUBLIC_BASE_URL#*://}
     origin=${PUBLIC_BASE_URL%%://*}://${rest%%/*}

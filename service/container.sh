@@ -30,7 +30,9 @@ seconds()
 umask 022
 "$scripts/service/settings.sh" "$settings" "$secret"
 take_secrets
+given=${PUBLIC_BASE_URL:-}
 split_url
+[ -n "$given" ] || note_url "$settings"
 # The machine's name as the orchestrator has it; an edge makes the same node's name of it.
 if [ -n "${MACHINE_NAME:-}" ]; then
     SANDCGI_NODE=$(sandcgi nodes --name "$MACHINE_NAME")

@@ -43,5 +43,6 @@ END
     printf '%s' "${lines%.}" | write_file 0600 "$file"
 fi
 if [ -n "$front_secret" ] && [ ! -e "$front_secret" ]; then
-    random_hex | write_file 0600 "$front_secret"
+    secret=$(random_hex)
+    printf %s "$secret" | write_file 0600 "$front_secret"
 fi

@@ -1,14 +1,19 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # the files of this folder share variables
 # What an nginx that is there has: its account, the files that it includes, its server blocks. Sourced by setup-nginx.sh.
 
-# The account and group of nginx's workers: of its configuration, else the one that it was built for.
-find_nginx_account()
+# Sets nginx_built and nginx_conf.
+find_nginx_conf()
 {
-    local account group=''
     nginx_built=$(nginx -V 2>&1)
     [[ -n $nginx_conf ]] || nginx_conf=$(sed -n 's/.*--conf-path=\([^ ]*\).*/\1/p' <<<"$nginx_built")
     [[ -r $nginx_conf ]] || die "nginx's main configuration file is not at ${nginx_conf:-a place that nginx -V names}; name it with --nginx-conf"
-    read -r account group < <(sed -n 's/^[[:space:]]*user[[:space:]]\{1,\}\([^;]*\);.*/\1/p' "$nginx_conf" | tail -n 1) || true
+}
+
+# The account and group of nginx's workers: of its configuration, whichever of its files has them, else the one that it was built for.
+find_nginx_account()
+{
+    local account group=''
+    read -r account group < <(sed -n '/^[[:space:]]*user[[:space:]]/{s/^[[:space:]]*user[[:space:]]*\([^;]*\);.*/\1/p;q}' <<<"$dump") || true
     [[ -n $account ]] || account=$(sed -n 's/.*--user=\([^ ]*\).*/\1/p' <<<"$nginx_built")
     account=${account:-nobody}
     getent passwd "$account" >/dev/null || die "nginx's account '$account' ($nginx_conf) does not exist; correct the line \"user\" there"
@@ -42,8 +47,16 @@ read_nginx()
     dump=$(nginx_sees "$stage/empty" -T) || dump=$(nginx -T -e stderr -c "$nginx_conf" 2>"$stage/problem") ||
         die "nginx refuses its configuration as it is, without the files of sandcgi: $(emergency); correct that first"
     includes_http='' includes_server=''
-    [[ $dump != *"# configuration file $output/http.conf:"* ]] || includes_http=1
-    [[ $dump != *"# configuration file $output/server.conf:"* ]] || includes_server=1
+    ! nginx_reads http.conf || includes_http=1
+    ! nginx_reads server.conf || includes_server=1
+}
+
+# nginx_reads NAME: is that file of $output in the dump? Its path may be another one there.
+nginx_reads()
+{
+    local files
+    mapfile -t files < <(sed -n 's/^# configuration file \(.*\):$/\1/p' <<<"$dump")
+    grep -qxF -- "$(realpath -m -- "$output/$1")" < <(realpath -m -- "${files[@]}")
 }
 
 # The server blocks of the dump, a line each: its file, its TLS port or 0, its names.
@@ -87,21 +100,43 @@ server_blocks()
         }' <<<"$dump"
 }
 
+# serves NAME: nginx's name of a server block is that of $server_name.
+serves()
+{
+    [[ ${server_name,,} == "${1,,}" ]]
+}
+
+# The same of a name that stands for several: .example.org, *.example.org, ~^(a|b)[.]example[.]org$
+serves_among_others()
+{
+    # shellcheck disable=SC2053 # *.example.org is a pattern
+    case $1 in
+    '~'*) grep -qiP -- "${1#\~}" <<<"$server_name" ;;
+    .*) [[ .${server_name,,} == *"${1,,}" ]] ;;
+    *) [[ ${server_name,,} == ${1,,} ]] ;;
+    esac
+}
+
 # Sets block to the file with the server block of $server_name, and tls_port to its port with TLS; both are empty without such a block.
 # names: what blocks there are.
 find_block()
 {
-    local file port found name
-    block='' tls_port='' names=''
-    while IFS=$'\t' read -r file port found; do
-        for name in $found; do
-            [[ $name == _ || $name == localhost || " $names " == *" $name "* ]] || names+=" $name"
-            # shellcheck disable=SC2053 # it may be a pattern: *.example.org
-            [[ -n $server_name && ${server_name,,} == ${name,,} ]] || continue
-            [[ -n $tls_port || ($port == 0 && -n $block) ]] || { block=$file tls_port=${port#0}; }
-        done
-    done < <(server_blocks)
-    names=${names# }
+    local file port found name how
+    block='' tls_port=''
+    for how in serves serves_among_others; do
+        [[ -z $block ]] || return 0
+        names=''
+        while IFS=$'\t' read -r file port found; do
+            read -ra found <<<"$found"
+            for name in "${found[@]}"; do
+                [[ $name == _ || $name == localhost || " $names " == *" $name "* ]] || names+=" $name"
+                [[ -n $server_name ]] || continue
+                "$how" "$name" || continue
+                [[ -n $tls_port || ($port == 0 && -n $block) ]] || { block=$file tls_port=${port#0}; }
+            done
+        done < <(server_blocks)
+        names=${names# }
+    done
 }
 
 # A server block for a machine that has none.

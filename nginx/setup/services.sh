@@ -110,7 +110,15 @@ render_nginx()
     check_nginx
     render_site "$state/nginx" RUN_DIR="$run_dir" LOG_DIR="$log_dir" TMP_DIR="$state/nginx/tmp" CACHE_DIR="$state/nginx/tmp" SECRET_CONF="$run_dir/front-secret.conf" \
         FILE_KEY_CONF="$run_dir/file-key.conf" TOKENS_FILE="$tokens_file" CERT="$cert" CERT_KEY="$cert_key" USER="$nginx_user" \
-        BIND="$(setting NGINX_BIND "$(loopback_addresses)")" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" PAGE_DIR="$page_dir"
+        BIND="$(listen_addresses)" HTTPS_PORT="$https_port" HTTP_PORT="$http_port" PAGE_DIR="$page_dir"
+}
+
+# Those of the settings, and localhost, where start.sh itself asks.
+listen_addresses()
+{
+    local listed
+    listed=$(setting NGINX_BIND '')
+    tr -s ', ' '\n' <<<"$(loopback_addresses) $listed" | LC_ALL=C sort -u | xargs
 }
 
 # "localhost" means ::1 first on many machines.

@@ -96,5 +96,5 @@ render_site()
         REAL_IP_FROM="${values[NGINX_REAL_IP_FROM]}" REAL_IP_HEADER="${values[NGINX_REAL_IP_HEADER]}" \
         HOSTS="$(public_host) ${values[SANDCGI_ALLOWED_HOSTS]}" \
         ORIGINS="$(public_origin) ${values[SANDCGI_ALLOWED_ORIGINS]}" PROFILES="${values[NGINX_PROFILES]}" "$@" ||
-        die "nginx's configuration could not be made; correct the NGINX_… settings in $env_file"
+        die "nginx's configuration could not be made, see above; a setting NGINX_… is one of $env_file"
 }

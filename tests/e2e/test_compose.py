@@ -42,6 +42,7 @@ def _services(*files, **environment):
 @test("docker-compose takes the files; the tunnel's publishes no port, and says what it must be given")
 def _():
     contains(_services(SANDCGI_DATA="/data"), "127.0.0.1:8080:8080/tcp")
+    contains(_services(SANDCGI_BIND="127.0.0.1:21090"), "BIND: 127.0.0.1:21090")
     equal(_services(NGINX_PROFILES="none").count("NGINX_PROFILES: none"), 2, "of the server and of nginx")
     given = {"TUNNEL_TOKEN": "t" * 20, "SANDCGI_PUBLIC_URL": "https://sandbox.example.org"}
     text = _services(BASE, TUNNEL, **given)

@@ -24,6 +24,10 @@ def rendering(checks):
         before = os.stat(site.path("conf/http.conf")).st_mtime_ns
         site.render()
         checks.equal("rendering again writes nothing", os.stat(site.path("conf/http.conf")).st_mtime_ns, before)
+        name = ".".join(("sandbox", "x" * 60, "y" * 60, "example.org"))
+        site.render(HOSTS=f"{name} [2001:db8::1] {name}:8443", ORIGINS=f"https://{name} https://[2001:db8::1]:8443", PREFIX="/" + "p" * 90, NEVER_REUSE="/mcp")
+        done = site.check_config()
+        checks.check("names may be as long as names are", done.returncode == 0, done.stderr)
     finally:
         site.stop()
 

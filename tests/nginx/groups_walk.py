@@ -194,7 +194,7 @@ def machine_environment(folder, port, environment):
 
 def in_machine(folder, script, environment, *namespaces):
     """Runs such a script to its end, in namespaces of its own."""
-    return subprocess.run([*NAMESPACES, *namespaces, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=300,
+    return subprocess.run([*NAMESPACES, *namespaces, "bash", "-c", script], check=False, capture_output=True, text=True, timeout=600,
                           env=machine_environment(folder, free_port(), environment))
 
 

@@ -852,6 +852,54 @@ test_nginx_version()
     done
 }
 
+# Where nginx listens, with NGINX_BIND.
+listens()
+{
+    loopback_addresses() { printf '127.0.0.1 [::1]'; }
+    printf 'NGINX_BIND="%s"\n' "$1" >"$env_file"
+    listen_addresses
+}
+
+test_addresses()
+{
+    equal "nginx listens on loopback" "$(within listens '')" "127.0.0.1 [::1]"
+    equal "it does with an address of NGINX_BIND, too: start.sh asks there" "$(within listens 192.0.2.5)" "127.0.0.1 192.0.2.5 [::1]"
+    equal "each counts once" "$(within listens '127.0.0.1, 0.0.0.0 [::]')" "0.0.0.0 127.0.0.1 [::1] [::]"
+    rm "$work/env"
+}
+
+# The URL that service/cluster.sh makes of Compose's variables, and what is in the settings then.
+composed()
+{
+    printf 'PUBLIC_BASE_URL=http://localhost\nFILE_SECRET=x\n' >"$work/composed"
+    # shellcheck disable=SC2016 # the inner shell's
+    env "$@" sh -euc 'scripts=$1; . "$1/service/cluster.sh"; split_url; note_url "$2"; echo "$PUBLIC_BASE_URL"' sh "$top" "$work/composed"
+    sort "$work/composed" | xargs
+}
+
+test_composed_url()
+{
+    local row
+    for row in Y==http://localhost:8080 BIND=9000=http://localhost:9000 BIND=127.0.0.1:21090=http://localhost:21090 BIND=0.0.0.0:81=http://localhost:81 \
+        'BIND=[::]:82=http://localhost:82' BIND=192.0.2.5:83=http://192.0.2.5:83 'PUBLIC_URL=https://a.test/x&|y=https://a.test/x&|y'; do
+        equal "Compose with ${row%=*}: links begin with ${row##*=}" "$(composed "${row%=*}" | xargs)" "${row##*=} FILE_SECRET=x PUBLIC_BASE_URL=${row##*=}"
+    done
+}
+
+# The example for logrotate, after a crash: another process has the number of the server's.
+test_rotation()
+{
+    local pid
+    mkdir -p "$work/rotated/run"
+    sleep 60 &
+    pid=$!
+    printf '%s\n' "$pid" | tee "$work/rotated/run/sandcgi.pid" >"$work/rotated/run/nginx.pid"
+    sed -n '/pkill/p' "$top/service/sandcgi.logrotate" | sed "s|/var/lib/sandcgi|$work/rotated|" >"$work/rotated/script"
+    equal "the log's rotation has an order for both" "$(wc -l <"$work/rotated/script")" 2
+    sh -e "$work/rotated/script"
+    equal "and signals no process of another name" "$(kill "$pid" && echo there)" there
+}
+
 test_options()
 {
     matches "--help" "$("$top/start.sh" --help 2>&1)" "usage: ./start.sh"
@@ -862,7 +910,7 @@ test_options()
     matches "--status before the first start" "$("$top/start.sh" --status 2>&1)" "never started here"
 }
 
-for name in options nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens writing_files complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order ending first_program disk; do
+for name in options addresses composed_url rotation nginx_version reading_env times writing_env deriving places remembering owner certificate packages pids tokens writing_files complaints engine asking_engine engine_of_ordinary_user podman network_of_rootless_engine limits page images order ending first_program disk; do
     "test_$name"
 done
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

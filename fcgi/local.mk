@@ -19,6 +19,7 @@ libfront_a_SOURCES = \
 	fcgi/http/http_answer.c fcgi/http/http_answer.h \
 	fcgi/http/http_conditions.c fcgi/http/http_conditions.h \
 	fcgi/http/http_files.c \
+	fcgi/http/body_pace.c fcgi/http/body_pace.h \
 	fcgi/http/http_links.c \
 	fcgi/http/http_request.c fcgi/http/http_request.h \
 	fcgi/http/http_who.c \
@@ -107,6 +108,7 @@ FCGI_CLIENT = tests/fakes/fcgi_client.c tests/fakes/fcgi_client.h
 tests_unit_fcgi_unit_SOURCES = \
 	$(FCGI_CLIENT) \
 	tests/unit/fcgi/oauth_signer.h \
+	tests/unit/fcgi/test_body_pace.c \
 	tests/unit/fcgi/test_calls.c \
 	tests/unit/fcgi/test_conditions.c \
 	tests/unit/fcgi/test_denials.c \

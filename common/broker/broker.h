@@ -18,6 +18,7 @@
 #include "common/broker/prune.h"
 #include "common/broker/readback.h"
 #include "common/broker/reattach.h"
+#include "common/broker/rooms.h"
 #include "common/broker/saver.h"
 #include "common/broker/spawn.h"
 #include "common/broker/warm_pool.h"
@@ -47,6 +48,7 @@ struct broker {
     struct housekeeper_link housekeeper;
     struct pending_conns pending_conns;
     struct held_calls held;
+    struct rooms rooms;
     struct warm_pool warm_pool;
     struct prune prune;
     struct saver_link saver;

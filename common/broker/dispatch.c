@@ -46,6 +46,18 @@ static char *job_tenant(const struct broker *b, enum job_limit limit, const json
     return mem_strdup(sandbox_dir);
 }
 
+/* As spawn_job, with a socket for the room that a content needs. */
+static int job_spawn(struct broker *b, const struct job_world *world, struct job_call call,
+                     const char *tenant, struct err *e)
+{
+    AUTO_FD int room_fd = -1;
+
+    if (op_brings_content(op_of(call.head)) && (room_fd = rooms_open(&b->rooms, e)) < 0)
+        return -1;
+    call.room_fd = room_fd;
+    return spawn_job(&b->spawner, world, &call, tenant, e);
+}
+
 static void job_begin(struct broker *b, int take_fd, const json_t *head, int passed_fd,
                       const char *tenant)
 {
@@ -69,7 +81,9 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
             return;
         }
     }
-    if (spawn_job(&b->spawner, &world, fd, work ? work : head, passed_fd, tenant, &e) < 0)
+    const struct job_call call = {
+        .head = work ? work : head, .fd = fd, .passed_fd = passed_fd, .room_fd = -1};
+    if (job_spawn(b, &world, call, tenant, &e) < 0)
         log_error("%s", e.text); /* the end of the connection tells its caller */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     /* The job answers when something is wrong with the head. */

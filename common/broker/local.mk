@@ -14,6 +14,7 @@ libbroker_a_SOURCES = \
 	common/broker/psandboxes.c \
 	common/broker/reattach.c common/broker/reattach.h \
 	common/broker/readback.c common/broker/readback.h \
+	common/broker/rooms.c common/broker/rooms.h \
 	common/broker/saver.c common/broker/saver.h \
 	common/broker/runs.c common/broker/supervisors.c \
 	common/broker/server.c common/broker/server.h \
@@ -32,6 +33,7 @@ tests_unit_broker_unit_SOURCES = \
 	tests/unit/broker/test_housekeeper.c \
 	tests/unit/broker/test_network_probe.c \
 	tests/unit/broker/test_readback.c \
+	tests/unit/broker/test_rooms.c \
 	tests/unit/broker/test_psandboxes.c \
 	tests/unit/broker/test_server.c \
 	tests/unit/broker/test_warm_pool.c

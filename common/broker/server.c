@@ -300,6 +300,7 @@ static void connect_parts(struct broker *b)
         .spawner = &b->spawner, .pool = b->pool, .due = DEADLINE_NEVER};
     b->pending_conns = (struct pending_conns){
         .loop = &b->loop, .dispatch = dispatch_call, .ctx = b};
+    b->rooms = (struct rooms){.loop = &b->loop, .root = &b->root};
     housekeeper_link_init(&b->housekeeper, &b->spawner, &b->held.retry);
     prune_init(&b->prune, &b->spawner, &b->warm_pool, b->queue);
     saver_link_init(&b->saver, &b->spawner);
@@ -355,6 +356,7 @@ static void close_broker(struct broker *b)
     prune_end(&b->prune);
     helper_end(&b->saver.helper);
     readback_clear(&b->readback);
+    rooms_clear(&b->rooms);
     auto_close_fd(&b->signal_fd);
     loop_clear(&b->loop);
     tenant_limits_close(b);

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define KEEP_MAX 2
+#define KEEP_MAX 3
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -152,7 +152,7 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
     start.helpers_path = s->helpers_path;
     memcpy(start.container_id, child->container_id, sizeof start.container_id);
     if (make_channel(&ours, &theirs, e) == 0 && child_io_open(s->io, child, ours, e) == 0) {
-        const int keep[KEEP_MAX] = {theirs, start.call.connection};
+        const int keep[KEEP_MAX] = {theirs, start.call.connection, -1};
 
         child->pid = process_fork(s, keep, PURPOSE_SUPERVISOR, NULL, e);
         if (child->pid == 0) {
@@ -170,21 +170,21 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
 
 /* ---- jobs ---- */
 
-int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,
-              int passed_fd, const char *tenant, struct err *e)
+int spawn_job(const struct spawner *s, const struct job_world *world, const struct job_call *call,
+              const char *tenant, struct err *e)
 {
-    const int keep[KEEP_MAX] = {fd, passed_fd};
+    const int keep[KEEP_MAX] = {call->fd, call->passed_fd, call->room_fd};
     pid_t pid = process_fork(s, keep, PURPOSE_JOB, NULL, e);
 
     if (pid == 0) {
-        job_main(world, fd, head, passed_fd);
+        job_main(world, call);
         process_end();
     }
     if (pid < 0)
         return -1;
     struct child *child = children_add(s->children, CHILD_JOB);
     child->pid = pid;
-    child->limit = op_row(op_of(head))->limit;
+    child->limit = op_row(op_of(call->head))->limit;
     child_set_owner(child, tenant, NULL);
     return 0;
 }
@@ -200,7 +200,7 @@ int helper_start(struct helper *h, const struct spawner *s, const struct helper_
     h->loop = s->io->loop;
     if (make_channel(&h->fd, &theirs, e) < 0)
         return -1;
-    const int keep[KEEP_MAX] = {theirs, -1};
+    const int keep[KEEP_MAX] = {theirs, -1, -1};
     if (!spawn->on_message ||
         loop_add(h->loop, &h->watch, h->fd, EPOLLIN, spawn->on_message, spawn->item, e) == 0)
         pid = process_fork(s, keep, PURPOSE_HELPER, spawn->role, e);

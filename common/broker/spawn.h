@@ -36,9 +36,9 @@ struct child *spawn_supervisor(const struct spawner *s, enum child_kind kind,
 struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, const char *run_id,
                               const json_t *from);
 
-/* An operation on a connection; its row counts for tenant. Both descriptors stay the caller's. */
-int spawn_job(const struct spawner *s, const struct job_world *world, int fd, const json_t *head,
-              int passed_fd, const char *tenant, struct err *e);
+/* An operation on a connection; its row counts for tenant. All descriptors stay the caller's. */
+int spawn_job(const struct spawner *s, const struct job_world *world, const struct job_call *call,
+              const char *tenant, struct err *e);
 
 /* A process that works for the main process and dies with it, and the messages that it sends. */
 struct helper {

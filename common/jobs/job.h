@@ -19,11 +19,20 @@ struct job_world {
     struct pool *pool;
 };
 
+/* What a job is given. Borrowed. */
+struct job_call {
+    const json_t *head;
+    int fd;        /* the connection */
+    int passed_fd; /* came with head; -1: none */
+    int room_fd;   /* op_brings_content: holds the content's room; -1: none */
+};
+
 struct job {
     const struct job_world *world;
     const json_t *request; /* its head */
     int caller_fd;         /* the connection */
     int in_fd;             /* -1: none; the caller closes it */
+    int room_fd;           /* of job_call */
     int out_fd;            /* set by the operation: rides along with the answer */
 };
 
@@ -51,9 +60,18 @@ void job_note_reading(const struct sandbox *sb, const char *tenant, const char *
  */
 int job_check_caller(void *job, struct err *e);
 
-/* job_main.c: carries out the operation of head and sends the answer, also a failure, on fd.
- * passed_fd came with head, -1: none. */
-void job_main(const struct job_world *world, int fd, const json_t *head, int passed_fd);
+/* job_room.c: room for a content of so many bytes, there of which are on the disk, that goes to the
+ * sandbox (its fd -1: it is not there yet). Counts what the sandbox takes now. */
+int job_take_room(const struct job *job, const struct sandbox *sb, const char *tenant,
+                  uint64_t bytes, uint64_t there, struct err *e);
+/* The same job's, later. */
+int job_keep_room(const struct job *job, uint64_t bytes, uint64_t there, struct err *e);
+/* The content is among the sandbox's files. */
+void job_land(const struct job *job, uint64_t bytes);
+
+/* job_main.c: carries out the operation of the call's head and sends the answer, also a failure, on
+ * its connection. */
+void job_main(const struct job_world *world, const struct job_call *call);
 
 /* The handlers of job_main, as client_*.h describe the answers: new reference, or NULL. */
 

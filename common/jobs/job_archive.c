@@ -172,13 +172,19 @@ static json_t *unpacked_encode(const struct sandbox *sb, const struct unpacked *
     return result;
 }
 
+static int keep_room(void *job, uint64_t bytes, uint64_t there, struct err *e)
+{
+    return job_keep_room(job, bytes, there, e);
+}
+
 json_t *job_unpack(struct job *job, struct err *e)
 {
     const struct sandbox_root *root = job->world->root;
     const char *tenant, *conversation;
     struct unpack_want want = {.replace = json_get_bool(job->request, "replace", 0) != 0,
                                .max_bytes = job->world->config->limits.upload_max,
-                               .watch = {job_check_caller, job}};
+                               .watch = {job_check_caller, job},
+                               .keep_room = keep_room};
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     AUTO_UNPACKED struct unpacked u = {0};
     bool is_there = json_object_get(job->request, "name") != NULL;
@@ -190,7 +196,10 @@ json_t *job_unpack(struct job *job, struct err *e)
         return NULL;
     sizes_count_others(&sb, tenant);
     int fd = open_archive(job, &sb, e);
-    int rc = fd < 0 ? -1 : unpack(&sb, fd, &want, &u, e);
+    int rc = fd < 0 || job_take_room(job, &sb, tenant, 0, 0, e) < 0 ? -1
+                                                                    : unpack(&sb, fd, &want, &u, e);
+    if (rc == 0)
+        job_land(job, u.bytes);
     if (is_there)
         auto_close_fd(&fd);
     job_note_use(&sb, tenant, conversation);

@@ -36,9 +36,10 @@ json_t *job_put(struct job *job, struct err *e)
                         (unsigned long long)max);
     if (job_read_target(job, "name", "filename", &t, e) < 0 ||
         sandbox_open(job->world->root, t.tenant, t.conversation, &sb, e) < 0 ||
-        quota_check(&sb, (uint64_t)size, e) < 0 ||
+        job_take_room(job, &sb, t.tenant, (uint64_t)size, 0, e) < 0 ||
         files_put(&sb, t.name, job->in_fd, (uint64_t)size, replace, e) < 0)
         return NULL;
+    job_land(job, (uint64_t)size);
     job_note_use(&sb, t.tenant, t.conversation);
     AUTO_FREE char *url = sandbox_file_url(&sb, t.name);
     json_t *result = json_pack("{s:s, s:I, s:s}", "name", t.name, "size", size, "url", url);

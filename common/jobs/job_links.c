@@ -90,39 +90,45 @@ static int begins_in_time(const struct ticket *t, struct err *e)
 }
 
 /* The conversation's sandbox; if there is none, one with fd -1, which takes no room (quota.h). */
-static void find_or_none(const struct job *job, const char *tenant, const char *conversation,
-                         struct sandbox *out)
+static int find_or_none(const struct job *job, const char *tenant, const char *conversation,
+                        struct sandbox *out, struct err *e)
 {
     struct err why = ERR_INIT;
 
-    if (sandbox_find(job->world->root, tenant, conversation, out, &why) < 0)
+    if (sandbox_find(job->world->root, tenant, conversation, out, &why) < 0) {
         *out = (struct sandbox){.root = job->world->root, .fd = -1};
+        if (sandbox_name(out->root, tenant, conversation, out->name, e) < 0)
+            return -1;
+    }
     sizes_count_others(out, tenant);
+    return 0;
 }
 
-/* Checks the room before the body is sent. The disk must have room for the largest body when the
- * size is unknown; the quota is checked again when the body has arrived. */
-static int has_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
+/* Of a body whose size is not known the room grows as it comes. */
+static int take_room(const struct job *job, const struct ticket *t, uint64_t size, struct err *e)
 {
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
-    bool known = size != SIZE_UNKNOWN;
 
-    find_or_none(job, t->tenant, t->conversation, &sb);
-    if (!known && quota_check_disk(sb.root->fd, &sb.root->bounds, upload_max(job), e) < 0)
+    if (find_or_none(job, t->tenant, t->conversation, &sb, e) < 0)
         return -1;
-    return quota_check(&sb, known ? size : t->size, e);
+    return job_take_room(job, &sb, t->tenant, size == SIZE_UNKNOWN ? t->size : size, 0, e);
 }
 
+/* "hold": the caller gets the room's socket; else the room is free again with the answer. "begun":
+ * after a restart of the broker. */
 json_t *job_check_upload(struct job *job, struct err *e)
 {
     AUTO_TICKET struct ticket t = {0};
     uint64_t size = (uint64_t)json_get_integer(job->request, "size", -1);
+    bool begun = json_get_bool(job->request, "begun", 0) != 0;
     const char *id;
 
-    if (read_ticket(job, &id, &t, e) < 0 || begins_in_time(&t, e) < 0 ||
+    if (read_ticket(job, &id, &t, e) < 0 || (!begun && begins_in_time(&t, e) < 0) ||
         (size != SIZE_UNKNOWN && fits_ticket(job, &t, size, e) < 0) ||
-        has_room(job, &t, size, e) < 0)
+        take_room(job, &t, size, e) < 0)
         return NULL;
+    if (json_get_bool(job->request, "hold", 0))
+        job->out_fd = TAKE_FD(job->room_fd);
     return json_pack("{s:s}", "tenant", t.tenant);
 }
 
@@ -187,7 +193,7 @@ static int import_read_target(const struct job *job, const char *url, char name[
     return files_check_name("filename (of url)", name, strlen(name), e);
 }
 
-/* The bytes that there is room for. */
+/* The bytes that there is room for. What else is on its way shows as they come. */
 static int find_room(const struct job *job, const struct job_target *t, uint64_t *out,
                      struct err *e)
 {
@@ -195,32 +201,43 @@ static int find_room(const struct job *job, const struct job_target *t, uint64_t
     AUTO_SANDBOX struct sandbox sb = SANDBOX_INIT;
     struct usage left;
 
-    find_or_none(job, t->tenant, t->conversation, &sb);
-    if (quota_left(&sb, &left, e) < 0)
+    if (find_or_none(job, t->tenant, t->conversation, &sb, e) < 0 ||
+        quota_left(&sb, &left, e) < 0 || job_take_room(job, &sb, t->tenant, 0, 0, e) < 0)
         return -1;
     *out = left.bytes < max ? left.bytes : max;
     return 0;
 }
 
-/* During the fetch: other processes fill the disk as well. */
-static int check_disk(void *ctx, struct err *e)
-{
-    const struct sandbox_root *root = ctx;
+/* A file that grows while it is fetched. */
+struct growing {
+    const struct job *job;
+    int fd;
+    bool refused; /* there is no room for it any more */
+};
 
-    return quota_check_disk(root->fd, &root->bounds, 0, e);
+static int keep_room(void *ctx, struct err *e)
+{
+    struct growing *g = ctx;
+    struct stat st;
+
+    if (fstat(g->fd, &st) < 0)
+        return err_errno(e, "the file cannot be examined");
+    g->refused = job_keep_room(g->job, (uint64_t)st.st_size, (uint64_t)st.st_size, e) < 0;
+    return g->refused ? -1 : 0;
 }
 
 static int import_fetch(const struct job *job, const char *url, const struct job_target *t, int fd,
                         struct err *e)
 {
-    struct fetch_limits limits = {
-        .timeout_ms = FETCH_MS, .go_on = check_disk, .ctx = (void *)(uintptr_t)job->world->root};
+    struct growing growing = {.job = job, .fd = fd};
+    struct fetch_limits limits = {.timeout_ms = FETCH_MS, .go_on = keep_room, .ctx = &growing};
 
     if (find_room(job, t, &limits.max_bytes, e) < 0)
         return -1;
     if (fetch_in_process(url, fd, job->caller_fd, &limits, e) == 0)
-        return 0;
-    if (e->kind == ERR_LIMIT && limits.max_bytes < job->world->config->limits.upload_max)
+        return keep_room(&growing, e);
+    if (e->kind == ERR_LIMIT && !growing.refused &&
+        limits.max_bytes < job->world->config->limits.upload_max)
         err_wrap(e, "%" PRIu64 " bytes are left (SANDBOX_QUOTA, SANDBOX_DISK_RESERVE)",
                  limits.max_bytes);
     return -1;
@@ -238,7 +255,10 @@ static json_t *import_to(const struct job *job, const char *url, const struct jo
         sandbox_open(root, t->tenant, t->conversation, &sb, e) < 0 ||
         quota_check_arrived(&sb, body.size, e) < 0)
         return NULL;
-    return put_body(&sb, t, &body, e);
+    json_t *result = put_body(&sb, t, &body, e);
+    if (result)
+        job_land(job, body.size);
+    return result;
 }
 
 json_t *job_import_url(struct job *job, struct err *e)

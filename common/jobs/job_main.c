@@ -50,11 +50,16 @@ static json_t *(*const handlers[OP_COUNT])(struct job *job, struct err *e) = {
     [OP_PING] = job_ping,
 };
 
-void job_main(const struct job_world *world, int fd, const json_t *head, int passed_fd)
+void job_main(const struct job_world *world, const struct job_call *call)
 {
     struct err e = ERR_INIT;
-    struct job job = {
-        .world = world, .request = head, .caller_fd = fd, .in_fd = passed_fd, .out_fd = -1};
+    const json_t *head = call->head;
+    struct job job = {.world = world,
+                      .request = head,
+                      .caller_fd = call->fd,
+                      .in_fd = call->passed_fd,
+                      .room_fd = call->room_fd,
+                      .out_fd = -1};
     enum broker_op op = op_of(head);
     trace_conversation(json_get_string(head, "tenant"), json_get_string(head, "conversationId"));
     log_note(LOG_TRACE, json_get_string(head, "trace"));
@@ -66,8 +71,10 @@ void job_main(const struct job_world *world, int fd, const json_t *head, int pas
     if (!result && (e.kind == ERR_IO || e.kind == ERR_INTERNAL || e.kind == ERR_UNAVAILABLE ||
                     e.kind == ERR_REFUSED))
         log_warn("%s: %s", op_name(op), e.text);
-    if (wire_send(fd, reply, job.out_fd, &e) < 0)
+    /* A caller that has its answer finds the room free, unless it has got that itself. */
+    auto_close_fd(&job.room_fd);
+    if (wire_send(call->fd, reply, job.out_fd, &e) < 0)
         log_debug("the caller left before the answer: %s", e.text);
     auto_close_fd(&job.out_fd);
-    shutdown(fd, SHUT_RDWR);
+    shutdown(call->fd, SHUT_RDWR);
 }

@@ -3,6 +3,7 @@ noinst_LIBRARIES += libjobs.a
 libjobs_a_SOURCES = \
 	common/jobs/job.c common/jobs/job.h \
 	common/jobs/job_archive.c \
+	common/jobs/job_room.c \
 	common/jobs/job_files.c \
 	common/jobs/job_links.c \
 	common/jobs/job_list.c \

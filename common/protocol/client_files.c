@@ -165,6 +165,16 @@ json_t *broker_check_upload(const struct broker_client *c, const char *ticket, u
                       size <= INT64_MAX ? (json_int_t)size : -1);
 }
 
+int broker_hold_upload(const struct broker_client *c, const char *ticket, uint64_t size, bool begun,
+                       struct err *e)
+{
+    json_t *head = client_head_new(c, OP_CHECK_UPLOAD, "{s:s, s:I, s:b, s:b}", "ticket", ticket,
+                                   "size", size <= INT64_MAX ? (json_int_t)size : -1, "hold", 1,
+                                   "begun", begun);
+
+    return ask_for_fd(c, head, NULL, e);
+}
+
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e)
 {
     return ask_for_fd(c, client_head_new(c, OP_STAGE_UPLOAD, "{s:s}", "ticket", ticket), NULL, e);

@@ -87,6 +87,10 @@ json_t *broker_create_upload(const struct broker_client *c, const char *conversa
  * ticket was used; ERR_LIMIT; ERR_INVALID: the file was announced with another size. */
 json_t *broker_check_upload(const struct broker_client *c, const char *ticket, uint64_t size,
                             struct err *e);
+/* The same, and the body has its room as long as the socket is open that is returned (room.h); -1.
+ * begun: it was on its way already when the broker was restarted. */
+int broker_hold_upload(const struct broker_client *c, const char *ticket, uint64_t size, bool begun,
+                       struct err *e);
 
 /* A file without a name, for a body that the caller streams itself. The descriptor, or -1. */
 int broker_stage_upload(const struct broker_client *c, const char *ticket, struct err *e);

@@ -11,6 +11,7 @@ libprotocol_a_SOURCES = \
 	common/protocol/ops.c common/protocol/ops.h \
 	common/protocol/run.h \
 	common/protocol/run_body.c common/protocol/run_body.h \
+	common/protocol/room.c common/protocol/room.h \
 	common/protocol/run_id.c common/protocol/run_id.h \
 	common/protocol/wire.c common/protocol/wire.h
 

@@ -53,6 +53,11 @@ const struct op_row *op_row(enum broker_op op)
     return &rows[op];
 }
 
+bool op_brings_content(enum broker_op op)
+{
+    return op == OP_PUT || op == OP_UNPACK || op == OP_CHECK_UPLOAD || op == OP_IMPORT_URL;
+}
+
 const char *op_name(enum broker_op op)
 {
     return rows[op].name;

@@ -93,6 +93,8 @@ struct op_row {
 bool op_is_of_this_version(const json_t *head);
 
 const struct op_row *op_row(enum broker_op op);
+/* Does a content come with it, which needs room while it is on its way (room.h)? */
+bool op_brings_content(enum broker_op op);
 const char *op_name(enum broker_op op);
 /* What a request's head names. */
 enum broker_op op_of(const json_t *head);

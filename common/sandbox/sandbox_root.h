@@ -86,6 +86,13 @@ struct sandbox_root {
     const struct tenants *tenants; /* limits of each (bytes); borrowed, NULL: none */
 };
 
+/* Bytes of other contents on their way (scheduler/room_books.h). */
+struct coming {
+    uint64_t conversation; /* to the sandbox */
+    uint64_t tenant;       /* to all of its tenant's */
+    uint64_t disk;         /* of all tenants, as far as the disk does not have them yet */
+};
+
 struct sandbox {
     const struct sandbox_root *root; /* borrowed */
     char name[SANDBOX_NAME_LEN + 1];
@@ -94,6 +101,7 @@ struct sandbox {
     bool made;             /* this opening made it */
     uint64_t tenant_bytes; /* limit of all its tenant's conversations; 0: none, */
     uint64_t others_bytes; /* and what the others of them take (state/sizes.h) */
+    struct coming coming;  /* zeros: none, or it is not asked for */
 };
 
 #define SANDBOX_INIT ((struct sandbox){.fd = -1})

@@ -5,6 +5,7 @@ libscheduler_a_SOURCES = \
 	common/scheduler/broker_config.h \
 	common/scheduler/children.c common/scheduler/children.h \
 	common/scheduler/memory_room.c common/scheduler/memory_room.h \
+	common/scheduler/room_books.c common/scheduler/room_books.h \
 	common/scheduler/pool.c common/scheduler/pool.h \
 	common/scheduler/pool_books.h \
 	common/scheduler/pool_plan.c \
@@ -23,6 +24,7 @@ tests_unit_scheduler_unit_SOURCES = \
 	tests/unit/scheduler/test_children.c \
 	tests/unit/scheduler/test_job_limits.c \
 	tests/unit/scheduler/test_memory_room.c \
+	tests/unit/scheduler/test_room_books.c \
 	tests/unit/scheduler/test_pool.c \
 	tests/unit/scheduler/test_pool_settings.c \
 	tests/unit/scheduler/test_pool_sim.c \

@@ -31,6 +31,8 @@ tests_unit_supervisor_unit_SOURCES = \
 	$(FAKE_CONTAINER) \
 	tests/fakes/fake_psandbox.c \
 	tests/fakes/fake_psandbox.h \
+	tests/unit/supervisor/test_disk_watch.c \
+	tests/unit/supervisor/test_held.c \
 	tests/unit/supervisor/test_psandbox.c \
 	tests/unit/supervisor/test_supervisor.c \
 	tests/unit/supervisor/test_waiters.c

@@ -12,6 +12,7 @@
 #include "common/protocol/client_call.h"
 #include "common/protocol/client_runs.h"
 #include "common/rpc/json.h"
+#include "fcgi/http/body_pace.h"
 #include "fcgi/http/fastcgi.h"
 #include "fcgi/http/http_request.h"
 #include "fcgi/oauth/resource.h"
@@ -19,6 +20,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -312,12 +314,15 @@ static const char *cgi_param(void *ctx, const char *name)
 
 static long cgi_read(void *ctx, char *data, size_t len)
 {
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
     uint64_t *taken = ctx;
-    ssize_t n;
+    ssize_t n = -1;
 
-    do
-        n = read(STDIN_FILENO, data, len);
-    while (n < 0 && errno == EINTR);
+    do {
+        errno = ETIMEDOUT;
+        if (poll(&p, 1, BODY_LOOK_S * 1000) > 0)
+            n = read(STDIN_FILENO, data, len);
+    } while (n < 0 && errno == EINTR);
     *taken += n > 0 ? (uint64_t)n : 0;
     return n;
 }

@@ -30,6 +30,7 @@ static const struct {
                {404, "Not Found"},
                {405, "Method Not Allowed"},
                {406, "Not Acceptable"},
+               {408, "Request Timeout"},
                {409, "Conflict"},
                {410, "Gone"},
                {412, "Precondition Failed"},

@@ -8,18 +8,22 @@
 #include "common/base/parse.h"
 #include "common/base/share.h"
 #include "common/protocol/client_files.h"
+#include "common/protocol/room.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/links/link.h"
 #include "common/sandbox/state/quota.h"
 #include "common/tools/files/content.h"
 #include "common/tools/tools_app.h"
+#include "fcgi/http/body_pace.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#define CHUNK 65536
+#define CHUNK        65536
+#define SIZE_UNKNOWN UINT64_MAX
 
 static struct broker_client broker_of(const struct app *app)
 {
@@ -31,9 +35,9 @@ static struct broker_client broker_of(const struct app *app)
 static int upload_status(enum err_kind kind)
 {
     static const int statuses[] = {
-        [ERR_DENIED] = 403,      [ERR_EXISTS] = 410,  [ERR_TIMEOUT] = 410,
-        [ERR_LIMIT] = 413,       [ERR_INVALID] = 400, [ERR_BUSY] = 503,
-        [ERR_UNAVAILABLE] = 503, [ERR_AWAY] = 503,    [ERR_LOST] = 503};
+        [ERR_DENIED] = 403, [ERR_EXISTS] = 410,  [ERR_TIMEOUT] = 410, [ERR_CANCELLED] = 408,
+        [ERR_LIMIT] = 413,  [ERR_INVALID] = 400, [ERR_BUSY] = 503,    [ERR_UNAVAILABLE] = 503,
+        [ERR_AWAY] = 503,   [ERR_LOST] = 503};
 
     return (size_t)kind < ARRAY_LEN(statuses) && statuses[kind] ? statuses[kind] : 500;
 }
@@ -55,8 +59,8 @@ static char *signed_ticket(const struct app *app, const struct http_request *r, 
     return TAKE_PTR(ticket);
 }
 
-/* Likewise, if the ticket accepts a body of this size (UINT64_MAX: not known yet); out_tenant gets
- * its share_key. */
+/* Likewise, if the ticket accepts a body of this size (SIZE_UNKNOWN: not known yet); out_tenant
+ * gets its share_key. */
 static char *upload_ticket(const struct app *app, const struct http_request *r, uint64_t size,
                            uint64_t *out_tenant, struct err *e)
 {
@@ -70,41 +74,100 @@ static char *upload_ticket(const struct app *app, const struct http_request *r, 
     return TAKE_PTR(ticket);
 }
 
-/* Free space was checked before, but others write meanwhile. */
-static int copy_body(const struct app *app, const struct http_request *r, int to_fd, uint64_t size,
-                     struct err *e)
+/* A body that a worker writes to a file. */
+struct body {
+    const struct app *app;
+    const char *ticket;
+    uint64_t size;       /* SIZE_UNKNOWN: it comes in chunks */
+    uint64_t done, kept; /* of it; kept: as far as its room was asked for */
+    int room_fd;         /* protocol/room.h */
+    int to_fd;
+};
+
+static int body_hold(struct body *b, bool begun, struct err *e)
 {
-    const struct http_source *source = r->source;
+    const struct broker_client client = broker_of(b->app);
+
+    auto_close_fd(&b->room_fd);
+    b->room_fd = broker_hold_upload(&client, b->ticket, b->size, begun, e);
+    if (b->size != SIZE_UNKNOWN)
+        b->kept = b->done + QUOTA_LOOK_BYTES;
+    return b->room_fd < 0 ? -1 : 0;
+}
+
+/* Has the broker ended that gave the room? */
+static bool room_is_lost(const struct body *b)
+{
+    struct pollfd p = {.fd = b->room_fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Before the next n bytes are written. The room is asked for again every now and then, since
+ * programs write as well, and of another broker after the end of the one before. */
+static int body_keep(struct body *b, uint64_t n, struct err *e)
+{
+    const bool known = b->size != SIZE_UNKNOWN;
+    const uint64_t step = known ? QUOTA_LOOK_BYTES : QUOTA_STEP_BYTES;
+
+    if (b->done + n <= b->kept && !room_is_lost(b))
+        return 0;
+    b->kept = ((b->done + n) / step + 1) * step;
+    const uint64_t bytes = known ? b->size : b->kept;
+    if (room_keep(b->room_fd, bytes, b->done, e) == 0)
+        return 0;
+    if (e->kind != ERR_CANCELLED)
+        return -1;
+    *e = ERR_INIT;
+    return body_hold(b, true, e) < 0 ? -1 : room_keep(b->room_fd, bytes, b->done, e);
+}
+
+static int body_copy(struct body *b, const struct http_source *source, struct err *e)
+{
+    struct body_pace pace = {0};
     char chunk[CHUNK];
 
-    for (uint64_t done = 0; done < size;) {
-        size_t want = size - done < sizeof chunk ? (size_t)(size - done) : sizeof chunk;
-        long n = source->read(source->ctx, chunk, want);
-        if (n <= 0)
-            return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", size - done);
-        if (quota_check_piece(to_fd, &app->settings->bounds, done, (uint64_t)n, e) < 0)
+    for (long n = 1; n > 0 && b->done < b->size; b->done += (uint64_t)n) {
+        uint64_t rest = b->size - b->done;
+        n = body_read(&pace, source, chunk, rest < sizeof chunk ? (size_t)rest : sizeof chunk, e);
+        if (n < 0 || (n > 0 && body_keep(b, (uint64_t)n, e) < 0))
             return -1;
-        if (fdio_write_all(to_fd, chunk, (size_t)n, e) < 0)
+        if (fdio_write_all(b->to_fd, chunk, (size_t)n, e) < 0)
             return err_wrap(e, "the upload cannot be stored");
-        done += (uint64_t)n;
     }
-    return 0;
+    if (b->size == SIZE_UNKNOWN || b->done == b->size)
+        return 0;
+    return err_set(e, ERR_INVALID, "the body ended %" PRIu64 " bytes early", b->size - b->done);
+}
+
+/* Only our nginx tells the end of a body without a length. */
+static int read_length(const struct app *app, const struct http_request *r, uint64_t *out,
+                       struct err *e)
+{
+    *out = SIZE_UNKNOWN;
+    if (!r->content_length && app->settings->auth == SETTINGS_AUTH_NGINX)
+        return 0;
+    if (r->content_length && parse_u64(r->content_length, 0, INT64_MAX, out) == 0)
+        return 0;
+    return err_set(e, ERR_INVALID, "Content-Length is missing");
 }
 
 static json_t *receive_streamed(const struct app *app, const struct http_request *r, struct err *e)
 {
     const struct broker_client client = broker_of(app);
-    uint64_t size, tenant;
+    AUTO_FREE char *ticket = signed_ticket(app, r, false, e);
+    struct body b = {.app = app, .ticket = ticket, .room_fd = -1, .to_fd = -1};
+    json_t *file = NULL;
 
-    if (!r->content_length || parse_u64(r->content_length, 0, INT64_MAX, &size) < 0) {
-        err_set(e, ERR_INVALID, "Content-Length is missing");
-        return NULL;
-    }
-    AUTO_FREE char *ticket = upload_ticket(app, r, size, &tenant, e);
-    AUTO_FD int fd = ticket ? broker_stage_upload(&client, ticket, e) : -1;
-    if (fd < 0 || copy_body(app, r, fd, size, e) < 0)
-        return NULL;
-    return broker_finish_upload(&client, ticket, NULL, fd, e);
+    if (ticket && read_length(app, r, &b.size, e) == 0 && body_hold(&b, false, e) == 0 &&
+        (b.to_fd = broker_stage_upload(&client, ticket, e)) >= 0 &&
+        body_copy(&b, r->source, e) == 0)
+        file = broker_finish_upload(&client, ticket, NULL, b.to_fd, e);
+    if (file)
+        room_land(b.room_fd, b.done);
+    auto_close_fd(&b.to_fd);
+    auto_close_fd(&b.room_fd);
+    return file;
 }
 
 /* nginx has written the body to a file. */
@@ -163,7 +226,7 @@ void http_upload_serve(const struct app *app, struct http_request *r, struct htt
 static int check_link(const struct app *app, const struct http_request *r, uint64_t *out_tenant,
                       struct err *e)
 {
-    uint64_t size = UINT64_MAX;
+    uint64_t size = SIZE_UNKNOWN;
 
     if (strcmp(r->check, "upload") != 0)
         return err_set(e, ERR_INVALID, "no such check");

@@ -10,6 +10,7 @@
 #include "common/base/parse.h"
 #include "common/base/trace.h"
 #include "fcgi/call_log.h"
+#include "fcgi/http/body_pace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -341,11 +342,15 @@ int http_read_body(const struct http_request *r, uint64_t max, struct buf *body,
             "The body is over SANDCGI_MAX_BODY; at /mcp create_upload makes a link for larger "
             "files");
     char *room = buf_reserve(body, (size_t)length + 1);
+    struct body_pace pace = {0};
+    struct err e = ERR_INIT;
     size_t got = 0;
     /* One byte more than expected also consumes the end of the body. */
     for (long n; got <= length; got += (size_t)n)
-        if ((n = source->read(source->ctx, room + got, (size_t)length + 1 - got)) <= 0)
+        if ((n = body_read(&pace, source, room + got, (size_t)length + 1 - got, &e)) <= 0)
             break;
+    if (e.kind == ERR_CANCELLED)
+        return http_refuse(a, 408, "", e.text);
     if (got != length)
         return http_refuse(a, 400, "", "The body is not as long as Content-Length says");
     buf_grew(body, got);

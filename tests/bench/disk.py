@@ -20,9 +20,11 @@ try:
     for n in range(10): os.posix_fallocate(os.open(f'f{n}', os.O_CREAT | os.O_WRONLY), 0, 1 << 30)
 except OSError: pass
 import time; time.sleep(20)"""
+EVERY_100_MS = FALLOCATE.replace("0, 1 << 30)", "0, 100 << 20), time.sleep(0.1)").replace("import os", "import os, time").replace("range(10)", "range(13)")
 SMALL = "import os\nos.mkdir('d')\ntry:\n    for n in range(100000): open(f'd/{n}', 'w').close()\nexcept OSError: pass\nimport time; time.sleep(20)"
 PROGRAMS = (
     ("posix_fallocate of 10 GiB", "python", FALLOCATE),
+    ("posix_fallocate of 100 MB every 100 ms", "python", EVERY_100_MS),
     ("posix_fallocate of 10 GiB, at once over", "python", FALLOCATE.replace("time.sleep(20)", "time.sleep(0)")),
     ("dd", "bash", "dd if=/dev/zero of=f bs=1M count=1000 2>/dev/null; sleep 20"),
     ("100,000 small files", "python", SMALL),

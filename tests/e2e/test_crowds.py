@@ -7,6 +7,7 @@ import urllib.parse
 
 import fcgi
 import package_index
+import procs
 import runs
 import sites
 from harness import at_test_end, check, contains, equal, test, wait_until
@@ -273,7 +274,7 @@ def _upload(site, client, body, size):
 def _():
     site, alice, dave = _small()
     begun = [_upload(site, alice, b"x" * (1 << 20), 2 << 20) for _ in range(4)]
-    wait_until(lambda: len(os.listdir(f"{site.root}/.uploads")) == 4, 20, "four of five have begun")
+    wait_until(lambda: len({path for pid in site.processes() for path in procs.open_files(pid) if "/.staging/" in path}) == 4, 20, "four of five have begun")
     with _upload(site, alice, b"x", 1) as refused:
         equal(refused.recv(100).split()[1], b"429", "the fifth")
     with _upload(site, dave, b"x", 1) as other:

@@ -175,6 +175,33 @@ def _():
     _others_work(site)
 
 
+# Nobody sees whose they are: files in descriptors that are on their way in a socket, more than the disk has above its reserve.
+IN_FLIGHT = """import os, socket, time
+mine, other = socket.socketpair()
+for n in range(40):
+    fd = os.open("/data/held", os.O_CREAT | os.O_RDWR)
+    os.unlink("/data/held")
+    try: os.posix_fallocate(fd, 0, 10 << 20)
+    except OSError: break
+    socket.send_fds(mine, [b"x"], [fd])
+    os.close(fd)
+time.sleep(600)
+"""
+
+
+@test("where the reserve is broken by files in descriptors on their way, which nobody can count, their program is ended", timeout=120)
+def _():
+    site = _of_disk()
+    client = _owner(site)
+    before = _free(site)
+    result = client.run(IN_FLIGHT, timeout=100)
+    equal(result["status"], "disk_limit")
+    contains(result["notices"][0], "descriptors in sockets")
+    wait_until(lambda: _free(site) > before - 10 * MIB, 20, "the room is free again")
+    _others_work(site)
+    _has_old_file(client)
+
+
 @test("where the reserve is touched, every way in is refused and makes no directory", core=True)
 def _():
     site = sites.own({"SANDBOX_DISK_RESERVE": "1000000g"})

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import re
+import signal
 import socket
 import ssl
 import subprocess
@@ -64,8 +65,8 @@ def _pieces(count, size=MIB):
 
 
 def _inside(site):
-    """What lies about in the folders of uploads."""
-    names = []
+    """What lies about in the folders of uploads, and the files without a name that processes have open there."""
+    names = list({path for pid in site.processes() for path in procs.open_files(pid) if path.startswith(f"{site.root}/.staging/")})
     for folder in (".uploads", ".staging"):
         path = f"{site.root}/{folder}"
         names += os.listdir(path) if os.path.isdir(path) else []
@@ -73,7 +74,7 @@ def _inside(site):
 
 
 def _nothing_left(site):
-    """nginx removes what it has stored of a body behind its answer."""
+    """The process that has stored a body closes its file behind the answer."""
     wait_until(lambda: _inside(site) == [], 10, "nothing is left")
 
 
@@ -158,7 +159,7 @@ def _():
     links = [_link(client, f"f{n}")["url"] for n in range(3)]
     socks = [_raw(site, _head(url, 2 * MIB)) for url in links[:2]]
     for sock in socks:
-        sock.sendall(b"x" * MIB)  # more than nginx keeps in memory
+        sock.sendall(b"x" * MIB)
     wait_until(lambda: len(_inside(site)) == 2, 10, "both have begun")
     answer = _put(client, links[2], b"late")
     equal((answer.status, answer.headers["Retry-After"]), (429, "1"))
@@ -250,7 +251,7 @@ def _():
     link = _link(client)
     with _raw(site, _head(link["url"], 10 * MIB)) as sock:
         sock.sendall(b"x" * 5 * MIB)
-        wait_until(lambda: _inside(site), 10, "nginx stores what has come")
+        wait_until(lambda: _inside(site), 10, "what has come is stored")
     _nothing_left(site)
     equal(client.run("ls -A", "bash")["stdout"], "")
     equal(_put(client, link["url"], b"again").status, 201)
@@ -353,7 +354,7 @@ def _():
     _takes_flat_memory(sites.shared())
 
 
-@test("an upload of more than 2 GiB arrives byte for byte in flat memory, and one byte above the limit is refused", timeout=180)
+@test("an upload of more than 2 GiB arrives byte for byte in flat memory, and one byte above the limit is refused", timeout=300)
 def _():
     size, site = SIZE_MAX, _wide()
     client = sites.new_conversation(site.client())
@@ -369,11 +370,52 @@ def _():
     _nothing_left(site)
 
 
-@test("without nginx's file a worker streams the body: also in flat memory, also once, and nothing is left", timeout=180)
+@test("two uploads that each fit alone, but not together: one is refused with the sizes, and fits when the other has broken off", core=True)
 def _():
-    site = sites.with_settings(nginx={"UPLOADS": "stream"})
+    site = _signed()
+    client = sites.new_conversation(site.client())
+    first, second = (_link(client, name)["url"] for name in ("one", "two"))
+    with _raw(site, _head(first, 3 * MIB)) as sock:
+        sock.sendall(b"x" * MIB)
+        wait_until(lambda: _inside(site), 10, "the first is on its way")
+        equal(_status(site, second, 2 * MIB), b"413", "before it is sent")
+        answer = _put(client, second, _pieces(2))
+        equal(answer.status, 413, "of unknown length")
+        contains(answer.json()["error"], "3.0 MiB are on their way")
+        contains(client.tool_error("write_file", {"conversationId": client.conversation, "filename": "f", "text": "x" * 2 * MIB}), "on their way")
+        equal(_put(client, _link(client, "small")["url"], b"x" * (MIB // 2)).status, 201)
+    statuses = []  # 429 until the worker that refused has ended its request
+    wait_until(lambda: statuses.append(_put(client, second, b"x" * 2 * MIB).status) or statuses[-1] == 201, 20, "the room is free")
+
+
+@test("an upload goes on over a restart of the broker, and has its room again", timeout=60)
+def _():
+    site = _signed()
+    client = sites.new_conversation(site.client())
+    with _raw(site, _head(_link(client, "one")["url"], 3 * MIB)) as sock:
+        sock.sendall(b"x" * MIB)
+        wait_until(lambda: _inside(site), 10, "it is on its way")
+        before = site.broker()
+        os.kill(before, signal.SIGKILL)
+        wait_until(lambda: site.broker() not in (None, before), 20, "there is another")
+        site.wait_healthy()
+        two = _link(client, "two")["url"]
+        sock.sendall(b"x" * MIB)
+
+        def has_room():
+            with contextlib.suppress(TimeoutError):  # the other has begun to wait for its body
+                return _status(site, two, 2 * MIB) == b"413"
+            return False
+        wait_until(has_room, 50, "it has its room again")
+        sock.sendall(b"x" * MIB)
+        equal(sock.recv(100).split()[1], b"201")
+
+
+@test("with UPLOADS=file nginx stores the body: also in flat memory, also once, and nothing is left", timeout=180)
+def _():
+    site = sites.with_settings(nginx={"UPLOADS": "file"})
     _takes_flat_memory(site)
-    check(not os.path.exists(f"{site.root}/.uploads"), "nginx made a folder")
+    check(os.path.exists(f"{site.root}/.uploads"), "nginx made no folder")
     client = sites.new_conversation(site.client())
     link = _link(client, "f", size=4)
     with _raw(site, _head(link["url"], 4)) as sock:

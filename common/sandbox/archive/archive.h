@@ -61,6 +61,9 @@ struct unpack_want {
     bool replace; /* files of those names? */
     uint64_t max_bytes;         /* of content */
     struct sandbox_watch watch; /* until the archive has been read; zeros: none */
+    /* May there be so many bytes of content, there of which are written? With watch.ctx; NULL: as
+     * far as the sandbox's bounds go. */
+    int (*keep_room)(void *ctx, uint64_t bytes, uint64_t there, struct err *e);
 };
 
 struct unpacked {

@@ -36,7 +36,7 @@ struct unpacking {
     struct usage left; /* what the sandbox may still take */
     struct staged staged;
     int spool;
-    uint64_t spooled;
+    uint64_t spooled, kept; /* kept: bytes that there is room for */
     struct item *items;
     size_t n;
     struct unpacked *out;
@@ -96,6 +96,21 @@ static int add_item(struct unpacking *u, struct archive_record *r, struct err *e
     return files_check_name("a name in the archive, below its folder,", full, strlen(full), e);
 }
 
+/* In steps: what else is on its way needs room, too. */
+static int keep_room(struct unpacking *u, uint64_t bytes, struct err *e)
+{
+    uint64_t step = (bytes / QUOTA_STEP_BYTES + 1) * QUOTA_STEP_BYTES;
+
+    if (!u->want->keep_room || bytes <= u->kept)
+        return 0;
+    if (step > u->left.bytes)
+        step = u->left.bytes;
+    if (u->want->keep_room(u->want->watch.ctx, step, u->spooled, e) < 0)
+        return -1;
+    u->kept = step;
+    return 0;
+}
+
 static int add_content(struct unpacking *u, const struct archive_record *r, struct err *e)
 {
     uint64_t bytes = u->spooled + r->len;
@@ -113,7 +128,8 @@ static int add_content(struct unpacking *u, const struct archive_record *r, stru
         return quota_check(u->sb, bytes, e) < 0
                    ? -1
                    : err_set(e, ERR_LIMIT, "the archive's content does not fit");
-    if (quota_check_piece(u->spool, &u->sb->root->bounds, u->spooled, r->len, e) < 0 ||
+    if (keep_room(u, bytes, e) < 0 ||
+        quota_check_piece(u->spool, &u->sb->root->bounds, u->spooled, r->len, e) < 0 ||
         fdio_write_all(u->spool, r->data, r->len, e) < 0)
         return -1;
     u->spooled = bytes;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <sys/statvfs.h>
 
 #define MIB    (1024.0 * 1024.0)
@@ -118,10 +119,15 @@ static bool is_read_only(int fd)
     return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
 }
 
-int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e)
+/* promised: of what is left, to others. */
+static int check_disk(int fd, const struct sandbox_bounds *b, uint64_t promised,
+                      uint64_t more_bytes, struct err *e)
 {
-    const struct usage left = disk_left(fd, b);
     const bool read_only = is_read_only(fd);
+    struct usage left = disk_left(fd, b);
+
+    if (left.bytes != UINT64_MAX)
+        left.bytes -= promised < left.bytes ? promised : left.bytes;
 
     if (read_only)
         err_set(e, ERR_LIMIT, "the server's disk is read-only");
@@ -139,6 +145,11 @@ int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes
         return 0;
     e->sys = read_only ? EROFS : ENOSPC; /* the reader's remedy hangs on it */
     return -1;
+}
+
+int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e)
+{
+    return check_disk(fd, b, 0, more_bytes, e);
 }
 
 int quota_check_piece(int fd, const struct sandbox_bounds *b, uint64_t written, uint64_t piece,
@@ -160,20 +171,37 @@ static int check_files(const struct sandbox_bounds *b, const struct usage *now, 
                    now->partial ? "at least " : "", now->files, b->files);
 }
 
-static int check_bytes(const struct sandbox_bounds *b, const struct usage *now, uint64_t more,
+/* What else is on its way, as a part of a sentence. */
+struct coming_text {
+    char text[48];
+};
+
+static struct coming_text coming_text(uint64_t bytes)
+{
+    struct coming_text t = {""};
+
+    if (bytes > 0)
+        snprintf(t.text, sizeof t.text, ", %.1f MiB are on their way", mib(bytes));
+    return t;
+}
+
+static int check_bytes(const struct sandbox *sb, const struct usage *now, uint64_t more,
                        struct err *e)
 {
-    if (b->bytes == 0 || (now->bytes <= b->bytes && more <= b->bytes - now->bytes))
+    const uint64_t limit = sb->root->bounds.bytes, coming = sb->coming.conversation;
+    const uint64_t total = now->bytes + coming;
+
+    if (limit == 0 || (total <= limit && more <= limit - total))
         return 0;
-    if (now->bytes > b->bytes)
+    if (now->bytes > limit)
         return err_set(e, ERR_LIMIT,
                        "the conversation's files take %s%.1f MiB; the limit is %.1f MiB "
                        "(SANDBOX_QUOTA)",
-                       now->partial ? "at least " : "", mib(now->bytes), mib(b->bytes));
+                       now->partial ? "at least " : "", mib(now->bytes), mib(limit));
     return err_set(e, ERR_LIMIT,
-                   "the conversation's files take %.1f MiB; %.1f MiB more would pass the limit of "
-                   "%.1f MiB (SANDBOX_QUOTA)",
-                   mib(now->bytes), mib(more), mib(b->bytes));
+                   "the conversation's files take %.1f MiB%s; %.1f MiB more would pass the limit "
+                   "of %.1f MiB (SANDBOX_QUOTA)",
+                   mib(now->bytes), coming_text(coming).text, mib(more), mib(limit));
 }
 
 uint64_t quota_bytes(const struct sandbox *sb)
@@ -193,8 +221,9 @@ static int check_tenant(const struct sandbox *sb, const struct usage *now, uint6
                         struct err *e)
 {
     const uint64_t limit = sb->tenant_bytes, total = sb->others_bytes + now->bytes;
+    const uint64_t coming = sb->coming.tenant;
 
-    if (limit == 0 || (total <= limit && more <= limit - total))
+    if (limit == 0 || (total + coming <= limit && more <= limit - total - coming))
         return 0;
     if (total > limit)
         return err_set(e, ERR_LIMIT,
@@ -202,9 +231,9 @@ static int check_tenant(const struct sandbox *sb, const struct usage *now, uint6
                        "the limit is %.1f MiB (bytes)",
                        now->partial ? "at least " : "", mib(total), mib(now->bytes), mib(limit));
     return err_set(e, ERR_LIMIT,
-                   "the files of all your conversations take %.1f MiB; %.1f MiB more would pass "
+                   "the files of all your conversations take %.1f MiB%s; %.1f MiB more would pass "
                    "the limit of %.1f MiB (bytes)",
-                   mib(total), mib(more), mib(limit));
+                   mib(total), coming_text(coming).text, mib(more), mib(limit));
 }
 
 /* What could not be counted is too much: a program made it so. */
@@ -223,7 +252,7 @@ static int check(const struct sandbox *sb, const struct usage *now, uint64_t byt
 {
     const struct sandbox_bounds *b = &sb->root->bounds;
 
-    if (check_files(b, now, files, e) == 0 && check_bytes(b, now, bytes, e) == 0 &&
+    if (check_files(b, now, files, e) == 0 && check_bytes(sb, now, bytes, e) == 0 &&
         check_tenant(sb, now, bytes, e) == 0 && check_depth(sb, now, e) == 0)
         return 0;
     return err_set(e, ERR_LIMIT, "%s: " ADVICE, e->text);
@@ -235,6 +264,15 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
     if (check(sb, now, more_bytes, more_bytes > 0, e) < 0)
         return -1;
     return quota_check_disk(sb->root->fd, &sb->root->bounds, more_bytes, e);
+}
+
+int quota_check_coming(const struct sandbox *sb, const struct usage *now, uint64_t bytes,
+                       uint64_t there, struct err *e)
+{
+    if (check(sb, now, bytes, bytes > 0, e) < 0)
+        return -1;
+    return check_disk(sb->root->fd, &sb->root->bounds, sb->coming.disk,
+                      bytes > there ? bytes - there : 0, e);
 }
 
 /* ---- what has to go ---- */
@@ -273,7 +311,7 @@ bool quota_over(const struct sandbox *sb, const struct disk_mark *then, const st
                           then->free.bytes, free.bytes);
     most->files = most_of(b->files, b->reserve_files, then->used.files, now->files,
                           then->free.files, free.files);
-    if (check_files(b, now, 0, why) < 0 || check_bytes(b, now, 0, why) < 0 ||
+    if (check_files(b, now, 0, why) < 0 || check_bytes(sb, now, 0, why) < 0 ||
         check_tenant(sb, now, 0, why) < 0 || check_depth(sb, now, why) < 0)
         return true;
     if (now->bytes > most->bytes)
@@ -298,7 +336,7 @@ int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e)
     return usage_measure(sb, &enough, out, e);
 }
 
-static int measure(const struct sandbox *sb, struct usage *out, struct err *e)
+int quota_count(const struct sandbox *sb, struct usage *out, struct err *e)
 {
     *out = (struct usage){0};
     return sb->fd < 0 || !is_bounded(sb) ? 0 : quota_measure(sb, out, e);
@@ -308,7 +346,7 @@ int quota_check(const struct sandbox *sb, uint64_t more_bytes, struct err *e)
 {
     struct usage now;
 
-    if (measure(sb, &now, e) < 0)
+    if (quota_count(sb, &now, e) < 0)
         return -1;
     return quota_check_usage(sb, &now, more_bytes, e);
 }
@@ -317,7 +355,7 @@ int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e)
 {
     struct usage now;
 
-    if (measure(sb, &now, e) < 0 || check(sb, &now, bytes, bytes > 0, e) < 0)
+    if (quota_count(sb, &now, e) < 0 || check(sb, &now, bytes, bytes > 0, e) < 0)
         return -1;
     return quota_check_disk(sb->root->fd, &sb->root->bounds, 0, e);
 }
@@ -333,7 +371,7 @@ int quota_left(const struct sandbox *sb, struct usage *out, struct err *e)
     const struct usage disk = disk_left(sb->root->fd, b);
     struct usage now;
 
-    if (measure(sb, &now, e) < 0 || quota_check_usage(sb, &now, 0, e) < 0)
+    if (quota_count(sb, &now, e) < 0 || quota_check_usage(sb, &now, 0, e) < 0)
         return -1;
     *out = (struct usage){.bytes = left_of(quota_bytes(sb), now.bytes),
                           .files = left_of(b->files, now.files)};

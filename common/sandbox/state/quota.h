@@ -14,6 +14,7 @@
 
 #define USAGE_DEPTH_MAX  800         /* nested folders; deeper ones are not counted */
 #define QUOTA_LOOK_BYTES (16u << 20) /* of a content, between two checks of the disk */
+#define QUOTA_STEP_BYTES (1u << 20)  /* by which the room of one grows whose size is not known */
 
 /* The bytes of one entry: its blocks, not its length (a sparse file counts as what is written of
  * it), divided by its names. */
@@ -43,6 +44,12 @@ int quota_check_usage(const struct sandbox *sb, const struct usage *now, uint64_
  * reserve must be untouched. */
 int quota_check_arrived(const struct sandbox *sb, uint64_t bytes, struct err *e);
 
+/* Is there room for a content of so many bytes, there of which are on the disk, while it is on its
+ * way to a sandbox that takes now? What else is on its way (sb->coming) has its room already; sb
+ * needs no fd. */
+int quota_check_coming(const struct sandbox *sb, const struct usage *now, uint64_t bytes,
+                       uint64_t there, struct err *e);
+
 /* Only the file system's reserve: may more_bytes be written? */
 int quota_check_disk(int fd, const struct sandbox_bounds *b, uint64_t more_bytes, struct err *e);
 /* The same before the next piece of a content of which written bytes are there, every
@@ -62,6 +69,8 @@ uint64_t quota_bytes(const struct sandbox *sb);
 
 /* The sandbox's usage as far as its bounds go: partial when it is above them. */
 int quota_measure(const struct sandbox *sb, struct usage *out, struct err *e);
+/* The same, but nothing is counted of a sandbox without bounds. */
+int quota_count(const struct sandbox *sb, struct usage *out, struct err *e);
 
 /*
  * Does the sandbox take too much now: more than its bounds, or part of the reserve? For the latter

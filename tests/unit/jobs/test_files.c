@@ -9,6 +9,7 @@
 #include "common/protocol/wire.h"
 #include "common/rpc/json.h"
 #include "common/sandbox/state/state.h"
+#include "tests/unit/jobs/job_rooms.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 #include <sys/socket.h>
@@ -29,7 +30,11 @@ static json_t *request(struct fixture *f, json_t *take_message, int pass_fd, str
     AUTO_FD int passed = -1;
     json_auto_t *head = wire_recv(theirs, &passed, deadline_in_ms(5000), e);
     assert_non_null(head);
-    job_main(&world, theirs, head, passed);
+    struct job_rooms rooms;
+    job_rooms_open(&rooms, &f->root);
+    job_rooms_run(&rooms, &world,
+                  (struct job_call){.head = head, .fd = theirs, .passed_fd = passed});
+    job_rooms_close(&rooms);
     children_free(children);
     json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), e);
     assert_non_null(reply);

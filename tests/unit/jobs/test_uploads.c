@@ -10,6 +10,7 @@
 #include "common/rpc/json.h"
 #include "common/sandbox/links/upload.h"
 #include "common/sandbox/state/state.h"
+#include "tests/unit/jobs/job_rooms.h"
 #include "tests/unit/sandbox/sandbox_fixture.h"
 
 #include <sys/socket.h>
@@ -36,6 +37,7 @@ int __wrap_fstatvfs(int fd, struct statvfs *out)
 /* What the other server has, and what was asked of the fetch. */
 static struct {
     const char *content;
+    bool disk_fills; /* meanwhile */
     int calls;
     struct fetch_limits limits;
 } fetched;
@@ -49,11 +51,19 @@ int fetch_in_process(const char *url, int fd, int caller_fd, const struct fetch_
     fetched.limits = *limits;
     if (strlen(fetched.content) > limits->max_bytes)
         return err_set(e, ERR_LIMIT, "it is too large");
-    return fdio_write_all(fd, fetched.content, strlen(fetched.content), e);
+    if (limits->go_on(limits->ctx, e) < 0 ||
+        fdio_write_all(fd, fetched.content, strlen(fetched.content), e) < 0)
+        return -1;
+    disk_free = fetched.disk_fills ? RESERVE : disk_free;
+    return limits->go_on(limits->ctx, e);
 }
 
-/* One request through job_main; the reply's result, or NULL with its error. New reference. */
-static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_message)
+static struct job_rooms rooms;
+
+/* One request through job_main; the reply's result, or NULL with its error. New reference. out_fd:
+ * what rides along; may be NULL. */
+static json_t *request_with(struct fixture *f, uint64_t upload_max, json_t *take_message,
+                            int *out_fd)
 {
     struct broker_config config = {
         .limits = {.upload_max = upload_max, .upload_ttl_ms = 900000, .import = true}};
@@ -64,14 +74,20 @@ static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_mess
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     AUTO_FD int ours = pair[0];
     AUTO_FD int theirs = pair[1];
-    job_main(&world, theirs, take_message, -1);
+    job_rooms_run(&rooms, &world,
+                  (struct job_call){.head = take_message, .fd = theirs, .passed_fd = -1});
     json_decref(take_message);
-    json_auto_t *reply = wire_recv(ours, NULL, deadline_in_ms(5000), &f->e);
+    json_auto_t *reply = wire_recv(ours, out_fd, deadline_in_ms(5000), &f->e);
     assert_non_null(reply);
     const json_t *error = json_object_get(reply, "error");
     if (error)
         wire_error_take(error, &f->e);
     return json_incref(json_object_get(reply, "result")); /* outlives the reply */
+}
+
+static json_t *request(struct fixture *f, uint64_t upload_max, json_t *take_message)
+{
+    return request_with(f, upload_max, take_message, NULL);
 }
 
 static void assert_refused(struct fixture *f, uint64_t upload_max, json_t *take_message,
@@ -115,7 +131,7 @@ static json_t *check_message(const char *id, int64_t size)
     return message;
 }
 
-static void a_body_of_unknown_size_needs_room_for_the_largest(void **state)
+static void a_body_of_unknown_size_needs_room_as_it_comes(void **state)
 {
     struct fixture *f = *state;
     char id[TICKET_ID_LEN + 1];
@@ -123,12 +139,82 @@ static void a_body_of_unknown_size_needs_room_for_the_largest(void **state)
     ticket_for(f, id);
     f->root.bounds = (struct sandbox_bounds){.reserve = RESERVE, .bytes = 3 * MIB};
     disk_free = RESERVE + 10 * MIB;
-    assert_refused(f, 20 * MIB, check_message(id, -1), ERR_LIMIT, "SANDBOX_DISK_RESERVE");
-    assert_taken(f, 10 * MIB, check_message(id, -1)); /* it may be small enough for the quota */
+    assert_taken(f, 20 * MIB, check_message(id, -1));
     assert_taken(f, 20 * MIB, check_message(id, MIB));
     assert_refused(f, 20 * MIB, check_message(id, 4 * MIB), ERR_LIMIT, "SANDBOX_QUOTA");
     disk_free = RESERVE;
     assert_refused(f, MIB, check_message(id, 0), ERR_LIMIT, "SANDBOX_DISK_RESERVE");
+}
+
+static json_t *import_message(void)
+{
+    return json_pack("{s:s, s:s, s:s, s:s}", "op", "import_url", "tenant", "default",
+                     "conversationId", "talk", "url", PUBLIC);
+}
+
+/* A worker's: -1 when it is refused. */
+static int hold(struct fixture *f, int64_t size)
+{
+    json_auto_t *result = NULL;
+    char id[TICKET_ID_LEN + 1];
+    int fd = -1;
+
+    ticket_for(f, id);
+    json_t *message = check_message(id, size);
+    json_object_set_new(message, "hold", json_true());
+    result = request_with(f, 20 * MIB, message, &fd);
+    assert_int_equal(result != NULL, fd >= 0);
+    return fd;
+}
+
+static void of_two_bodies_that_fit_alone_one_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    disk_free = UINT64_MAX;
+    f->root.bounds = (struct sandbox_bounds){.bytes = 10 * MIB};
+    AUTO_FD int first = hold(f, 6 * MIB);
+    assert_true(first >= 0);
+    AUTO_FD int second = hold(f, 6 * MIB);
+    assert_int_equal(second, -1);
+    assert_int_equal(f->e.kind, ERR_LIMIT);
+    assert_contains(f->e.text, "6.0 MiB are on their way; 6.0 MiB more would pass");
+    AUTO_FD int third = hold(f, 4 * MIB);
+    assert_true(third >= 0);
+}
+
+static void a_body_has_its_room_until_its_owner_ends(void **state)
+{
+    struct fixture *f = *state;
+
+    f->root.bounds = (struct sandbox_bounds){.reserve = RESERVE};
+    disk_free = RESERVE + 10 * MIB;
+    int first = hold(f, 6 * MIB);
+    assert_int_equal(hold(f, 6 * MIB), -1);
+    assert_contains(f->e.text, "4.0 MiB can still be written");
+    close(first); /* no message says so */
+    AUTO_FD int again = hold(f, 6 * MIB);
+    assert_true(again >= 0);
+}
+
+static void a_body_that_grows_meets_what_is_on_its_way(void **state)
+{
+    struct fixture *f = *state;
+
+    disk_free = UINT64_MAX;
+    f->root.bounds = (struct sandbox_bounds){.bytes = 10 * MIB};
+    AUTO_FD int first = hold(f, 6 * MIB);
+    AUTO_FD int grows = hold(f, -1);
+    assert_true(first >= 0 && grows >= 0);
+    json_t *steps[] = {json_pack("{s:I, s:I}", "bytes", (json_int_t)(4 * MIB), "there", 0ll),
+                       json_pack("{s:I, s:I}", "bytes", (json_int_t)(5 * MIB), "there", 0ll)};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wire_send(grows, steps[i], -1, &f->e), 0);
+        job_rooms_settle(&rooms);
+        json_auto_t *answer = wire_recv(grows, NULL, deadline_in_ms(5000), &f->e);
+        assert_int_equal(json_object_get(answer, "error") != NULL, i == 1);
+        json_decref(steps[i]);
+    }
 }
 
 /* As nginx leaves it; all of it is a hole. */
@@ -160,12 +246,6 @@ static void a_body_that_has_come_needs_no_room_a_second_time(void **state)
 }
 
 /* ---- fetched files ---- */
-
-static json_t *import_message(void)
-{
-    return json_pack("{s:s, s:s, s:s, s:s}", "op", "import_url", "tenant", "default",
-                     "conversationId", "talk", "url", PUBLIC);
-}
 
 static void what_is_fetched_is_bounded_by_the_room_that_is_left(void **state)
 {
@@ -206,19 +286,47 @@ static void nothing_is_fetched_for_which_there_is_no_room(void **state)
 static void a_fetch_ends_when_others_fill_the_disk(void **state)
 {
     struct fixture *f = *state;
-    struct err e = ERR_INIT;
 
     disk_free = UINT64_MAX;
     f->root.bounds.reserve = RESERVE;
     fetched.content = "";
     assert_taken(f, MIB, import_message());
-    assert_int_equal(fetched.limits.go_on(fetched.limits.ctx, &e), 0);
-    disk_free = RESERVE;
-    assert_int_equal(fetched.limits.go_on(fetched.limits.ctx, &e), -1);
-    assert_non_null(strstr(e.text, "SANDBOX_DISK_RESERVE"));
+    fetched.disk_fills = true;
+    assert_refused(f, MIB, import_message(), ERR_LIMIT, "SANDBOX_DISK_RESERVE");
+    fetched.disk_fills = false;
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+/* It is not known before it has come. */
+static void a_fetched_file_has_no_room_that_a_body_has(void **state)
+{
+    struct fixture *f = *state;
+
+    disk_free = UINT64_MAX;
+    f->root.bounds = (struct sandbox_bounds){.bytes = 10 * MIB};
+    AUTO_FD int body = hold(f, 10 * MIB - 2);
+    assert_true(body >= 0);
+    fetched.content = "a,b";
+    assert_refused(f, MIB, import_message(), ERR_LIMIT, "are on their way; 0.0 MiB more would");
+    fetched.content = "a";
+    assert_taken(f, MIB, import_message());
+}
+
+static int set_up_case(void **state)
+{
+    int rc = fixture_setup(state);
+    struct fixture *f = *state;
+
+    job_rooms_open(&rooms, &f->root);
+    return rc;
+}
+
+static int tear_down_case(void **state)
+{
+    job_rooms_close(&rooms);
+    return fixture_teardown(state);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up_case, tear_down_case)
 static int set_up(void **state)
 {
     (void)state;
@@ -227,10 +335,14 @@ static int set_up(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    CASE(a_body_of_unknown_size_needs_room_for_the_largest),
+    CASE(a_body_of_unknown_size_needs_room_as_it_comes),
+    CASE(of_two_bodies_that_fit_alone_one_is_refused),
+    CASE(a_body_has_its_room_until_its_owner_ends),
+    CASE(a_body_that_grows_meets_what_is_on_its_way),
     CASE(a_body_that_has_come_needs_no_room_a_second_time),
     CASE(what_is_fetched_is_bounded_by_the_room_that_is_left),
     CASE(nothing_is_fetched_for_which_there_is_no_room),
     CASE(a_fetch_ends_when_others_fill_the_disk),
+    CASE(a_fetched_file_has_no_room_that_a_body_has),
 };
 UNIT_TESTS_IN(tests, set_up, NULL)

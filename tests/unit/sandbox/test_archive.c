@@ -270,6 +270,47 @@ static void plant_noise(struct fixture *f, const char *name, size_t len)
     assert_works(fdio_write_all(fd, noise, len, &f->e), f->e);
 }
 
+/* As far as there is room beside what else is on its way. */
+static int room_of_3_mib(void *ctx, uint64_t bytes, uint64_t there, struct err *e)
+{
+    uint64_t *most = ctx;
+
+    assert_true(there < bytes);
+    *most = bytes > *most ? bytes : *most;
+    return bytes <= 3 * MIB ? 0 : err_set(e, ERR_LIMIT, "there is no room");
+}
+
+static int go_on(void *ctx, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return 0;
+}
+
+static void content_needs_room_as_it_comes(void **state)
+{
+    static const struct row small[] = {{.name = "s", .type = AE_IFREG, .zeros = 2 * MIB}};
+    static const struct row large[] = {{.name = "l", .type = AE_IFREG, .zeros = 9 * MIB}};
+    struct fixture *f = *state;
+    uint64_t most = 0;
+    const struct unpack_want want = {
+        .folder = "", .max_bytes = 64 * MIB, .watch = {go_on, &most}, .keep_room = room_of_3_mib};
+    AUTO_UNPACKED struct unpacked u = {0}, none = {0};
+    AUTO_FD int fits = make_tar(small, 1);
+    AUTO_FD int fits_not = make_tar(large, 1);
+
+    assert_works(take(f, fits, &want, &u), f->e);
+    assert_int_equal(most, 2 * MIB);
+    assert_int_equal(take(f, fits_not, &want, &none), -1);
+    assert_contains(f->e.text, "there is no room");
+    assert_int_equal(fixture_count(f->sb.fd, "."), 1);
+    f->root.bounds.bytes = 2 * MIB + MIB / 2; /* no more is asked for than there may be */
+    most = 0;
+    unlinkat(f->sb.fd, "s", 0);
+    assert_works(take(f, fits, &want, &none), f->e);
+    assert_true(most <= 2 * MIB + MIB / 2);
+}
+
 static void a_reader_that_takes_too_long_is_left(void **state)
 {
     static const struct pack_sink patience[] = {{.stall_ms = 50}, {.total_ms = 50}};
@@ -758,6 +799,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_folder_that_is_no_sandbox_is_packed_whole),
     TEST(only_relative_regular_files_are_packed),
     TEST(an_unread_archive_ends),
+    TEST(content_needs_room_as_it_comes),
     TEST(a_reader_that_takes_too_long_is_left),
     TEST(a_file_that_changes_keeps_its_size_in_the_archive),
     TEST(folders_come_too),

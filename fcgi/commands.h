@@ -117,6 +117,13 @@ int doctor_show(const struct settings *s, const char *config_path, const char *n
 /* The same for settings that cannot be loaded. */
 int doctor_show_error(const struct err *e, bool as_json);
 
+/* "sandcgi prove": runs programs that mean harm on the running server, in a conversation of their
+ * own, and prints which walls around programs hold; quiet: only what is missing or could not be
+ * tried. Returns the exit status: 0 all hold. */
+#define PROVE_MISSING 1
+#define PROVE_UNTRIED 2
+int prove_run(const struct settings *s, bool quiet);
+
 /* Prints the server's status, as JSON or for people; watch: every two seconds, until a signal.
  * Returns the exit status: 1 when the broker does not answer, with one line on standard error,
  * which names config_path (NULL: none); STATUS_NO_ENGINE: no program can run. */

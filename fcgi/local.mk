@@ -10,6 +10,8 @@ libfront_a_SOURCES = \
 	fcgi/doctor/denials.c fcgi/doctor/denials.h \
 	fcgi/doctor/doctor.c \
 	fcgi/doctor/findings.c fcgi/doctor/findings.h \
+	fcgi/doctor/prove.c fcgi/doctor/prove.h \
+	fcgi/doctor/prove_walls.c fcgi/doctor/prove_walls.h \
 	fcgi/doctor/store.c fcgi/doctor/store.h \
 	fcgi/doctor/weak.c fcgi/doctor/weak.h \
 	fcgi/doctor/web.c fcgi/doctor/web.h \
@@ -123,6 +125,7 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_oauth_endpoints.c \
 	tests/unit/fcgi/test_oauth_server.c \
 	tests/unit/fcgi/test_oauth_tokens.c \
+	tests/unit/fcgi/test_prove.c \
 	tests/unit/fcgi/test_resources.c \
 	tests/unit/fcgi/test_rights.c \
 	tests/unit/fcgi/test_settings.c \

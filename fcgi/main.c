@@ -202,6 +202,19 @@ static int run_doctor(const char *config_path)
     return result;
 }
 
+static int run_prove(const char *config_path)
+{
+    struct err e = ERR_INIT;
+    struct settings settings;
+    if (settings_load(&settings, config_path, &e) < 0) {
+        print_error(&e);
+        return PROVE_UNTRIED;
+    }
+    int result = prove_run(&settings, quiet);
+    settings_clear(&settings);
+    return result;
+}
+
 static bool as_man; /* --man */
 
 static const char *wanted; /* --get */
@@ -313,6 +326,8 @@ static const struct command commands[] = {
     {"logs", EVERYDAY, run_logs, NULL, "", "show the last lines of the server's log"},
     {"check", EVERYDAY, run_check, NULL, "", "check the settings, and that what they name is here"},
     {"doctor", EVERYDAY, run_doctor, NULL, "", "look for what is wrong, and say what mends it"},
+    {"prove", EVERYDAY, run_prove, NULL, "",
+     "try the walls around programs with programs that mean harm, and say which hold"},
     {"reload", EVERYDAY, run_reload, NULL, "",
      "have the server take up new settings, or a new program, without a lost call"},
     {"restart", EVERYDAY, restart_run, NULL, "", "stop the server and start it again"},
@@ -356,7 +371,7 @@ static const struct option options[] = {
     {"logs", "--follow", NULL, NULL, &follow, "go on with the lines that come"},
     {"check settings", "--values", NULL, NULL, &as_values,
      "print the settings as NAME=VALUE, without secrets"},
-    {"doctor", "--quiet", NULL, NULL, &quiet, "print only what is wrong"},
+    {"doctor prove", "--quiet", NULL, NULL, &quiet, "print only what is wrong"},
     {"doctor", "--nginx", "FOLDER", &nginx_folder, NULL, "where nginx's files of the server are"},
     {"reload", "--wait", "TIME", &wait_time, NULL, "how long it may take (60s)"},
     {"stop", "--wait", "TIME", &wait_time, NULL,

@@ -177,6 +177,8 @@ static json_t *make_host(const struct engine_spec *spec, const struct engine_fac
     if (spec->runtime && *spec->runtime)
         json_object_set_new(host, "Runtime", json_string(spec->runtime));
     add_network(host, spec);
+    if (!facts->podman) /* whose own choice fits what its account may do */
+        json_object_set_new(host, "CgroupnsMode", json_string("private"));
     /* Its containers' root is the account of Podman, which owns the files: that account's id has to
      * be the same inside. */
     if (facts->podman && facts->rootless)

@@ -319,6 +319,9 @@ json_t *job_status(struct job *job, struct err *e)
         (json_int_t)tally.reused, "pool",
         pool_status(world->pool, world->children, clock_mono_ms()));
     json_object_set_new(status, "lastErrors", recent_new());
+    json_object_set_new(status, "walls",
+                        json_pack("{s:b, s:b}", "ownUsers", world->root->owner.uid == 0,
+                                  "userQuotas", world->root->user_quotas));
     if (store_is_wanted(&world->config->store))
         json_object_set_new(status, "store", store_new(world));
     json_object_update_new(

@@ -77,6 +77,7 @@ MODULES = (
     "toolsets",
     "tenants",
     "audit",
+    "prove",
     "local",
     "memory",
 )

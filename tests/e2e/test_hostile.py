@@ -20,7 +20,7 @@ from mcp import end_run
 
 # What an engine fills in by its version or configuration; everything else that is not in the golden copy must be empty.
 BOMB = 8  # seconds that a fork bomb may run
-ENGINES_OWN = {"CgroupnsMode", "ConsoleSize", "Isolation", "MaskedPaths", "Mounts", "ReadonlyPaths", "RestartPolicy", "Runtime"}
+ENGINES_OWN = {"ConsoleSize", "Isolation", "MaskedPaths", "Mounts", "ReadonlyPaths", "RestartPolicy", "Runtime"}
 
 
 def _live(client, code="sleep 60", language="bash", **arguments):

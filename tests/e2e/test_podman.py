@@ -198,6 +198,12 @@ def _left():
     return engine.api("GET", "/containers/json?all=1", path_to_socket=_service()[0])
 
 
+def _proved(site, **how):
+    """What sandcgi prove says, and {wall: state}."""
+    proved = subprocess.run([site.binary, "prove", "--config", site.config], capture_output=True, text=True, check=False, env=site.tool_environment(), **how)
+    return proved, {line.split()[1]: line.split()[0] for line in proved.stdout.splitlines()[:-1]}
+
+
 @test("Podman: runners are found; output, exit codes, files, stdin and arguments are those of Docker", timeout=240)
 def _():
     site, client = _site()
@@ -226,6 +232,14 @@ def _():
     site, client = _site(network.settings())
     equal(client.run("ls /sys/class/net", "bash", network=True)["stdout"], "eth0\nlo\n")
     contains(site.log(), "network public: tested from inside a container, allowed")
+
+
+@test("Podman: sandcgi prove finds the walls of Docker", timeout=180)
+def _():
+    proved, walls = _proved(_site()[0])
+    equal({name for name in ("users", "rights", "engine-filter", "calls", "files", "entry", "memory", "processes", "time", "no-network") if walls.get(name) != "holds"}, set(),
+          proved.stdout + proved.stderr)
+    equal((proved.returncode, walls["quotas"], "isolated" in proved.stdout), (1, "missing", False), proved.stdout)
 
 
 @test("Podman: timeout, memory, hang-up and a new image behave as with Docker", timeout=240)
@@ -385,6 +399,9 @@ def _():
     equal(found["limits"]["state"], "ok" if limits["hold"] else "wrong")
     check(held or "memory (SANDBOX_MEMORY)" in found["limits"]["text"], found["limits"])
     contains(site.log(), "limits: ")
+    proved, walls = _proved(site, **as_account)
+    equal((proved.returncode, walls["users"], walls["quotas"], walls["limits"] == "holds", "isolated" in proved.stdout), (1, "missing", "missing", limits["hold"], False), proved.stdout)
+    equal(walls["rights"], "untried", "a program of Python, which this engine has no image for")
     wait_until(lambda: not engine.api("GET", "/containers/json?all=1", path_to_socket=path), 10, "no container is left")
 
 

@@ -127,6 +127,13 @@ def _():
     equal(failed, [] if has_inet_tables() else ["sandcgi-network.service"], "failed units")
 
 
+@test("sandcgi prove finds quotas of the kernel, and says that the programs are isolated if each wall holds", timeout=300)
+def _():
+    said = command("sandcgi", "prove", status=None, seconds=200)
+    check(re.search(r"^holds +quotas ", said, re.M), said)
+    equal("isolated" in said, not re.search(r"^(missing|untried) ", said, re.M), said)
+
+
 @test("the log that \"sandcgi status\" and \"sandcgi doctor\" show has no marks of journald")
 def _():
     check(not re.search(r"<\d>", command("sandcgi", "status")), command("sandcgi", "status"))

@@ -103,6 +103,8 @@ class Calls(Case):
     def test_the_page_has_the_table_of_the_program(self):
         self.assertGreater(len(rows_of_program()), 30)
         self.assertEqual(rows_of_page(), rows_of_program())
+        newest = re.search(r"^#define NEWEST (\d+)$", (TOP / "runners/common/calls.c").read_text(), re.M).group(1)
+        self.assertIn(f"calls later than number {newest} |", (TOP / "runners/calls.md").read_text())
 
     def test_each_call_of_the_table_is_refused_in_a_run_and_in_a_command(self):  # H-73
         number = numbers()

@@ -236,6 +236,7 @@ static void podman_gets_settings_of_its_own(void **state)
         const char *mode = json_get_string(host, "UsernsMode");
 
         assert_string_equal(mode ? mode : "none", cases[i].mode);
+        assert_int_equal(json_object_get(host, "CgroupnsMode") == NULL, cases[i].facts.podman);
         assert_int_equal(json_object_size(json_object_get(host, "Tmpfs")), cases[i].n_tmpfs);
     }
 }

@@ -119,6 +119,7 @@ tests_unit_fcgi_unit_SOURCES = \
 	tests/unit/fcgi/test_http.c \
 	tests/unit/fcgi/test_hub.c \
 	tests/unit/fcgi/test_hub_serve.c \
+	tests/unit/fcgi/test_judge.c \
 	tests/unit/fcgi/test_master.c \
 	tests/unit/fcgi/test_orders.c \
 	tests/unit/fcgi/test_nodes.c \

@@ -48,7 +48,7 @@ const struct conf_row settings_table[] = {
      "User that programs run as and that owns their files. auto: each conversation has one of its own, between 1879048192 and "
      "2013265919 (needs root; otherwise all have this account). UID:GID: all have this one. Must not be 0."},
     {"SANDBOX_LIMITS_CHECK", CONF_CHOICE, FIELD(limits_check), "warn", 0, 0, "trust|warn|refuse", 0,
-     "What a start does about limits of memory and processes, which some engines take and do not hold. warn: tries them in a container, and says so in the log and the status; refuse: no program runs unless they hold; trust: does not try."},
+     "What a start does about limits of memory and processes, which some engines take and do not hold. warn: tries them in a container, and says so in the log and the status; refuse: no program runs until a trial proves that they hold; trust: does not try. A trial that proves nothing is made again."},
     {"SANDBOX_NETWORK_ASK", CONF_BOOL, FIELD(limits.network_ask), "false", 0, 0, NULL, 0,
      "Give programs a network only if the client's user agrees, each time."},
     {"SANDBOX_NETWORK_DNS", CONF_STRING, FIELD(network_dns), "1.1.1.1,9.9.9.9", 0, 255, NULL, CONF_REQUIRED | CONF_LIST,

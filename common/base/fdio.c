@@ -2,6 +2,7 @@
 
 #include "common/base/fdio.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,6 +129,21 @@ int fdio_set_nonblocking(int fd, struct err *e)
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return err_errno(e, "cannot make a descriptor non-blocking");
     return 0;
+}
+
+void fdio_allow(uint64_t n)
+{
+    const struct rlimit more = {n, n};
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n)
+        return;
+    if (limit.rlim_max < n &&
+        setrlimit(RLIMIT_NOFILE, &more) == 0) /* root, not in all containers */
+        return;
+    limit.rlim_cur = limit.rlim_max < n ? limit.rlim_max : n;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        log_warn("cannot raise RLIMIT_NOFILE: %s", strerror(errno));
 }
 
 void fdio_fill_standard(void)

@@ -8,6 +8,7 @@
 #include "common/base/err.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Writes all bytes or fails. Our processes ignore SIGPIPE: a closed connection gives EPIPE. */
@@ -23,6 +24,8 @@ int fdio_read_file(const char *path, struct buf *out, struct err *e);
  */
 int fdio_replace_file(const char *path, const struct buf *text, mode_t mode, struct err *e);
 int fdio_set_nonblocking(int fd, struct err *e);
+/* Has the limit of open descriptors be n at least, as far as that can be had. */
+void fdio_allow(uint64_t n);
 /* Opens /dev/null on those of 0, 1, 2 that are closed, so that no later descriptor gets such a
  * number. */
 void fdio_fill_standard(void);

@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libbase.a
 libbase_a_SOURCES = \
+	common/base/acceptor.c common/base/acceptor.h \
 	common/base/address.c common/base/address.h \
 	common/base/auto.c common/base/auto.h \
 	common/base/b64.c common/base/b64.h \
@@ -48,6 +49,7 @@ if HAVE_CMOCKA
 TEST_TARGETS += tests/unit/base/unit
 endif
 tests_unit_base_unit_SOURCES = \
+	tests/unit/base/test_acceptor.c \
 	tests/unit/base/test_address.c \
 	tests/unit/base/test_auto.c \
 	tests/unit/base/test_b64.c \

@@ -50,6 +50,8 @@ int sock_connect_unix(const char *path, struct err *e);
  * ERR_UNAVAILABLE: it has ended.
  */
 int sock_connect_over(int over, struct err *e);
+/* The same without waiting. ERR_BUSY: that takes none just now. */
+int sock_connect_over_now(int over, struct err *e);
 
 /* Does not wait. -1: none has come; errno as accept(2) sets it. */
 int sock_accept_over(int over);

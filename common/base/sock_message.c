@@ -265,18 +265,32 @@ int sock_recv_message(int fd, struct buf *out, int *out_fd, struct deadline d, s
 
 /* ---- connections over a pair ---- */
 
-int sock_connect_over(int over, struct err *e)
+static int connect_over(int over,
+                        int (*send)(int fd, const void *data, size_t len, int pass_fd,
+                                    struct err *e),
+                        struct err *e)
 {
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(e, "socketpair");
     AUTO_FD int ours = pair[0], theirs = pair[1];
-    if (sock_send_message(over, NULL, 0, theirs, e) == 0)
+    if (send(over, NULL, 0, theirs, e) == 0)
         return TAKE_FD(ours);
     return e->kind == ERR_CANCELLED
                ? err_set(e, ERR_UNAVAILABLE, "no process accepts connections over the pair")
                : -1;
+}
+
+int sock_connect_over(int over, struct err *e)
+{
+    return connect_over(over, sock_send_message, e);
+}
+
+/* A message on such a pair is whole or not there: no part of it is sent. */
+int sock_connect_over_now(int over, struct err *e)
+{
+    return connect_over(over, sock_post_message, e);
 }
 
 /* A descriptor for which there is no room would be lost, so room is looked for first. */

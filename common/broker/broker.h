@@ -34,11 +34,19 @@ struct held_calls {
     bool retry;              /* what one of them waits for may have come */
 };
 
+/* Where processes without sockets of their own hand connections over (broker_serve). */
+struct broker_door {
+    int fd; /* -1: there is none */
+    enum op_sender sender;
+    struct loop_watch watch;
+};
+
 struct broker {
     const struct broker_config *config;
     struct loop loop;
-    int listen_fd, conns_fd, signal_fd; /* conns_fd: see broker_serve */
-    struct loop_watch listen_watch, conns_watch, signal_watch;
+    int listen_fd, signal_fd;
+    struct loop_watch listen_watch, signal_watch;
+    struct broker_door doors[OP_SENDERS];
     struct sandbox_root root;
     struct children *children;
     struct pool *pool;
@@ -65,8 +73,10 @@ struct broker {
 
 /* dispatch.c */
 
-/* A connection has sent its request; ctx is the broker. Takes both descriptors (-1: none). */
-void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd);
+/* A connection has sent its request; ctx is the broker. Takes both descriptors (-1: none). What the
+ * sender may not ask for is refused. */
+void dispatch_call(void *ctx, int take_fd, enum op_sender sender, const json_t *head,
+                   int take_passed_fd);
 /* Begins calls that were held, refuses those whose time is over. */
 void dispatch_tick(struct broker *b);
 struct deadline dispatch_due(const struct broker *b);

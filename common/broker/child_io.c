@@ -2,6 +2,7 @@
 
 #include "common/broker/child_io.h"
 
+#include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/sock.h"
 #include "common/protocol/wire.h"
@@ -150,11 +151,24 @@ void child_io_poll(struct child_io *io)
 
 /* ---- orders ---- */
 
+/* It drops the channel when it reads the part of a message, and comes back with another. */
+static void cut(struct child_io *io, struct child *child, const struct err *why)
+{
+    log_info("%s does not take an order (%s); it must come back", child->run_id, why->text);
+    child_io_close(io, child);
+    child->reattaching = child->kind == CHILD_PSANDBOX;
+    io->has_cut |= child->reattaching;
+}
+
 static int child_post(struct child *child, const json_t *message, int pass_fd, struct err *e)
 {
     if (!child->link)
         return err_set(e, ERR_CANCELLED, "it has been released");
-    return wire_post(child->link->fd, message, pass_fd, e);
+    if (wire_post(child->link->fd, message, pass_fd, e) == 0)
+        return 0;
+    if (e->kind != ERR_CANCELLED) /* else what it has sent before it left is still to be read */
+        cut(child->link->io, child, e);
+    return -1;
 }
 
 int child_io_hand(struct child *child, const struct handed_call *call, struct err *e)

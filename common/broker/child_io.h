@@ -38,6 +38,7 @@ struct child_io {
     struct loop *loop; /* borrowed */
     struct child_link *first;
     size_t n_readable; /* channels that may hold messages */
+    bool has_cut;      /* a channel to a child that is to come back; its reader's to reset */
 };
 
 /* The channel to a child; fd is taken, also on failure. A reader of events is told by the loop. */
@@ -55,8 +56,10 @@ bool child_io_next_of(struct child_io *io, struct child *child, struct child_eve
 /* From now on child_io_next reads what all children have sent by now. */
 void child_io_poll(struct child_io *io);
 
-/* {"do":"hand",…} with the connection; closes nothing; -1 when the child is gone (the caller
- * chooses another). */
+/* Orders. A part of one may have been sent when it fails, as for a peer that does not read: the
+ * channel is closed then, and a persistent sandbox is reattaching.
+ *
+ * {"do":"hand",…} with the connection, which stays the caller's; -1: it chooses another child. */
 int child_io_hand(struct child *child, const struct handed_call *call, struct err *e);
 /* {"do":what}. */
 int child_io_tell(struct child *child, const char *what, struct err *e);

@@ -84,7 +84,8 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
     const struct job_call call = {
         .head = work ? work : head, .fd = fd, .passed_fd = passed_fd, .room_fd = -1};
     if (job_spawn(b, &world, call, tenant, &e) < 0)
-        log_error("%s", e.text); /* the end of the connection tells its caller */
+        log_error("%s gets no process: %s", op_name(op), e.text);
+    /* The end of the connection tells its caller. */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     /* The job answers when something is wrong with the head. */
     if (op == OP_PUT && sandbox_name_of(&b->root, head, sandbox_dir, &e) == 0)
@@ -312,20 +313,7 @@ struct deadline dispatch_due(const struct broker *b)
 
 /* ---- operations ---- */
 
-/* Does the connection come from a process of the broker's own user? Only its children come back,
- * and only an administrator's command exchanges files. */
-static bool is_from_own_user(int fd)
-{
-    struct err e = ERR_INIT;
-    uid_t uid;
-
-    if (sock_peer(fd, &uid, NULL, &e) == 0 && uid == geteuid())
-        return true;
-    log_warn("refused a supervisor or a restore of another user");
-    return false;
-}
-
-/* The line of an administrator's command (audit.h): of root, or of the broker's own user. */
+/* The line of an administrator's command (audit.h). */
 static void take_audit(int take_fd, const json_t *head)
 {
     AUTO_FD int fd = take_fd;
@@ -333,9 +321,7 @@ static void take_audit(int take_fd, const json_t *head)
     pid_t pid = 0;
     uid_t uid;
 
-    if (sock_peer(fd, &uid, &pid, &e) == 0 && uid != 0 && uid != geteuid())
-        err_set(&e, ERR_DENIED, "audit lines come from root or the server's own account");
-    bool done = e.kind == ERR_NONE && audit_take(head, pid, uid, &e) == 0;
+    bool done = sock_peer(fd, &uid, &pid, &e) == 0 && audit_take(head, pid, uid, &e) == 0;
     reply_send(TAKE_FD(fd), done ? wire_result_new(json_object()) : wire_error_new(&e));
 }
 
@@ -346,8 +332,6 @@ static bool begin_by_main(struct broker *b, enum broker_op op, int *fd, const js
     json_t *runners;
     int rc;
 
-    if ((op == OP_ADOPT || op == OP_EXCHANGE_CONVERSATION) && !is_from_own_user(*fd))
-        return true;
     switch (op) {
     case OP_RUN:
         runs_begin(b, TAKE_FD(*fd), head);
@@ -450,15 +434,35 @@ static void hold_for_files(struct broker *b, int take_fd, const json_t *head, in
     readback_ask(&b->readback, sandbox_dir);
 }
 
-void dispatch_call(void *ctx, int take_fd, const json_t *head, int take_passed_fd)
+/* At the door, before anything is done for the sender. */
+static void refuse_sender(int take_fd, enum op_sender sender, enum broker_op op)
+{
+    static const char *const names[OP_SENDERS] = {[OP_FROM_OWN] = "the server's account",
+                                                  [OP_FROM_CALLS] = "a worker",
+                                                  [OP_FROM_HUB] = "the hub",
+                                                  [OP_FROM_METRICS] = "the process for metrics"};
+    struct err e;
+
+    log_warn("refused %s, which %s may not send", op_name(op), names[sender]);
+    err_set(&e, ERR_DENIED, "%s: this process may not send it", op_name(op));
+    reply_send_error(take_fd, &e);
+}
+
+void dispatch_call(void *ctx, int take_fd, enum op_sender sender, const json_t *head,
+                   int take_passed_fd)
 {
     struct broker *b = ctx;
     AUTO_FD int passed = take_passed_fd;
+    const enum broker_op op = op_of(head);
     const char *tenant = json_get_string(head, "tenant");
     char files[SANDBOX_NAME_LEN + 1];
-    bool sandbox = tenant && supervisors_await(b, head);
 
-    if (has_body(op_of(head)) && !op_is_of_this_version(head))
+    if (!op_may_come_from(op, sender)) {
+        refuse_sender(take_fd, sender, op);
+        return;
+    }
+    bool sandbox = tenant && supervisors_await(b, head);
+    if (has_body(op) && !op_is_of_this_version(head))
         refuse_as_restarted(take_fd, "this call came from a process of the version before (a "
                                      "sandcgi stdio of that version must be started again)");
     else if (readback_wants(&b->readback, head, files))

@@ -35,7 +35,7 @@
  * engine's own for a start is part of it. */
 #define SWEEP_MS      30000
 #define SWEEP_SOON_MS 2000  /* after a sweep that failed, and at the least */
-#define RETRY_MS      1000  /* until an engine that is away, or a callback, is called again */
+#define RETRY_MS      1000  /* until an engine that is away is called again */
 #define HOST_MS       5000  /* between looks at disk, root and clock */
 #define HOMES_MS      1000  /* between looks at homes that are away */
 #define REMOVE_MS     20000 /* for the files of a conversation to be removed */
@@ -45,11 +45,11 @@
 #define NETWORK_MS      600000
 #define NETWORK_SOON_MS 20000 /* while one is refused */
 
-#define FIRST_MESSAGE_MS 5000 /* connections wait so long for the first report on the engine */
-#define RESTART_MS       1000
-#define NOTIFY_DELAY_MS  2200 /* workers remember a list of runners for 2 s */
-#define MESSAGE_MAX      (4u * 1024 * 1024)
-#define NETWORK_UNTESTED "it is being tested; try again in a few seconds"
+/* Between trials of limits that do not hold; of which nothing is known, at first, and how often
+ * that doubles. */
+#define LIMITS_MS           600000
+#define LIMITS_SOON_MS      2000
+#define LIMITS_SOON_DOUBLES 8
 
 /* ---- the process ---- */
 
@@ -77,7 +77,9 @@ struct housekeeper {
     bool engine_is_lost, none_is_told, has_swept;
     struct host_watch host;
     struct site_watch site;
-    char *image; /* of a runner, for the tests of networks; NULL: there is none */
+    char *image;           /* of a runner, for the tests of networks; NULL: there is none */
+    unsigned limits_tries; /* without a verdict, since the engine came */
+    char limits_error[sizeof((struct err *)0)->text];                 /* as logged */
     char network_error[NETWORK_TIERS][sizeof((struct err *)0)->text]; /* as logged */
 };
 
@@ -127,8 +129,10 @@ static void list_runners(struct housekeeper *k)
         return;
     }
     k->due[LIST_RUNNERS] = DEADLINE_NEVER;
-    if (k->engine_is_lost || (!k->image && runners.n > 0))
+    if (k->engine_is_lost || (!k->image && runners.n > 0)) {
         k->due[TEST_NETWORKS] = k->due[TEST_LIMITS] = deadline_in_ms(0);
+        k->limits_tries = 0;
+    }
     free(k->image);
     k->image = runners.n > 0 ? mem_strdup(runners.items[0].image_id) : NULL;
     if (k->engine_is_lost)
@@ -188,22 +192,38 @@ static void test_networks(struct housekeeper *k)
     k->due[TEST_NETWORKS] = deadline_in_ms(all ? NETWORK_MS : NETWORK_SOON_MS);
 }
 
-/* Once for each time that the engine comes. */
+static void report_limits(struct housekeeper *k, enum limits_verdict verdict, const char *error)
+{
+    if (verdict == LIMITS_HOLD)
+        log_info("limits: tested from inside a container: memory and processes are bounded");
+    else if (strcmp(k->limits_error, error) != 0)
+        log_warn("limits: %s", error);
+    snprintf(k->limits_error, sizeof k->limits_error, "%s", error);
+    housekeeper_send(k, json_pack("{s:i, s:o}", "limits", verdict, "error",
+                                  json_from_bytes(error, strlen(error))));
+}
+
+/* A trial that fails says nothing about the limits: it is made again, with another image, until
+ * there is a verdict. Limits that do not hold are tried again, too: they may have been mended. */
 static void test_limits(struct housekeeper *k)
 {
     struct err e = ERR_INIT;
+    unsigned tries = k->limits_tries;
 
     k->due[TEST_LIMITS] = DEADLINE_NEVER;
-    if (!k->image || k->config->limits_check == LIMITS_TRUST)
+    if (k->engine_is_lost || k->runners.n == 0 || k->config->limits_check == LIMITS_TRUST)
         return;
-    if (limits_probe(k->spawner, k->image, &e) == 0)
-        log_info("limits: tested from inside a container: memory and processes are bounded");
-    else if (e.kind == ERR_REFUSED)
-        log_warn("limits: %s", e.text);
-    else
-        log_warn("limits: could not be tested: %s", e.text);
-    housekeeper_send(k, json_pack("{s:b, s:o}", "limits", e.kind != ERR_REFUSED, "error",
-                                  json_from_bytes(e.text, strlen(e.text))));
+    const char *image = k->runners.items[tries % k->runners.n].image_id;
+    const enum limits_verdict verdict = limits_probe(k->spawner, image, &e);
+    if (verdict == LIMITS_FAIL)
+        k->due[TEST_LIMITS] = deadline_in_ms(LIMITS_MS);
+    if (verdict == LIMITS_UNKNOWN) {
+        err_wrap(&e, "the engine's limits could not be tested");
+        k->due[TEST_LIMITS] = deadline_in_ms(
+            (int64_t)LIMITS_SOON_MS << (tries < LIMITS_SOON_DOUBLES ? tries : LIMITS_SOON_DOUBLES));
+        k->limits_tries++;
+    }
+    report_limits(k, verdict, e.text);
 }
 
 static bool is_orphan(void *ctx, const char *run_id, int64_t deadline_unix)
@@ -315,7 +335,7 @@ static bool housekeeper_tick(struct housekeeper *k)
     return true;
 }
 
-static void housekeeper_main(void *ctx, int fd)
+void housekeeper_main(void *ctx, int fd)
 {
     const struct spawner *spawner = ((const struct housekeeper_link *)ctx)->spawner;
     struct err e = ERR_INIT;
@@ -347,153 +367,4 @@ static void housekeeper_main(void *ctx, int fd)
     k.engine->ops->free(k.engine);
     engine_runners_clear(&k.runners);
     free(k.image);
-}
-
-/* ---- the main process's side ---- */
-
-void housekeeper_link_init(struct housekeeper_link *k, const struct spawner *spawner,
-                           bool *network_news)
-{
-    *k = (struct housekeeper_link){
-        .spawner = spawner,
-        .helper = HELPER_INIT(MESSAGE_MAX),
-        .start = DEADLINE_NEVER,
-        .first_message = deadline_in_ms(FIRST_MESSAGE_MS),
-        .notify = DEADLINE_NEVER,
-        .network_news = network_news,
-        .runners = {.engine_error = "the container engine has not answered yet",
-                    .network_error = {"", NETWORK_UNTESTED, NETWORK_UNTESTED}}};
-}
-
-/* What a client can see of the runners: the list, or that there is none to be had. */
-static json_t *visible_runners(const struct runners *runners)
-{
-    return *runners->engine_error ? json_null() : runners_encode(&runners->list);
-}
-
-static void network_read(struct runners *runners, const json_t *message)
-{
-    json_int_t tier = json_get_integer(message, "network", NETWORK_NONE);
-    const char *error = json_get_string(message, "error");
-
-    if (!error || tier <= NETWORK_NONE || tier >= NETWORK_TIERS)
-        return;
-    snprintf(runners->network_error[tier], sizeof runners->network_error[tier], "%s", error);
-    runners->network_tested[tier] = true;
-}
-
-/* Programs that nothing bounds do not run, if so set. */
-static void limits_read(struct runners *runners, const struct broker_config *config,
-                        const json_t *message)
-{
-    runners->limits_hold = json_get_bool(message, "limits", 0);
-    json_copy_string(message, "error", runners->limits_error, sizeof runners->limits_error);
-    if (config->limits_check == LIMITS_REFUSE)
-        snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
-                 runners->limits_hold ? "" : runners->limits_error);
-}
-
-static void runners_read(struct runners *runners, const struct broker_config *config,
-                         const json_t *message)
-{
-    const json_t *list = json_object_get(message, "runners");
-
-    json_copy_string(message, "engineError", runners->engine_error, sizeof runners->engine_error);
-    runners->engine_sys = (int)json_get_integer(message, "errno", 0);
-    if (!*runners->engine_error && config->limits_check == LIMITS_REFUSE && !runners->limits_hold)
-        snprintf(runners->engine_error, sizeof runners->engine_error, "%s",
-                 *runners->limits_error ? runners->limits_error
-                                        : "the engine's limits are being tested");
-    json_copy_string(message, "version", runners->facts.version, sizeof runners->facts.version);
-    runners->facts.podman = json_get_bool(message, "podman", 0);
-    runners->facts.rootless = json_get_bool(message, "rootless", 0);
-    if (list) {
-        engine_runners_clear(&runners->list);
-        runners_decode(list, &runners->list);
-    }
-}
-
-static void on_message(void *owner, void *item, uint32_t events)
-{
-    struct housekeeper_link *k = item;
-    bool ended;
-    json_auto_t *message = helper_next_message(&k->helper, &ended);
-
-    (void)owner;
-    (void)events;
-    if (!message) /* SIGCHLD tells of its end */
-        return;
-    if (json_object_get(message, "network")) {
-        network_read(&k->runners, message);
-        *k->network_news = true;
-        return;
-    }
-    if (json_object_get(message, "limits")) {
-        limits_read(&k->runners, k->spawner->config, message);
-        return;
-    }
-    k->first_message = DEADLINE_NEVER;
-    json_auto_t *before = visible_runners(&k->runners);
-    runners_read(&k->runners, k->spawner->config, message);
-    json_auto_t *after = visible_runners(&k->runners);
-    if (!json_equal(before, after))
-        k->notify = deadline_in_ms(NOTIFY_DELAY_MS); /* after the last of several changes */
-}
-
-int housekeeper_link_start(struct housekeeper_link *k, struct err *e)
-{
-    const struct helper_spawn spawn = {.role = "housekeeper",
-                                       .main = housekeeper_main,
-                                       .ctx = k,
-                                       .on_message = on_message,
-                                       .item = k};
-
-    k->start = DEADLINE_NEVER;
-    return helper_start(&k->helper, k->spawner, &spawn, e);
-}
-
-void housekeeper_link_clear(struct housekeeper_link *k)
-{
-    pid_t pid = k->helper.pid;
-
-    helper_end(&k->helper);
-    if (pid > 0)
-        waitpid(pid, NULL, 0); /* it dies with us, but must remove the containers of a probe */
-    engine_runners_clear(&k->runners.list);
-}
-
-void housekeeper_link_tick(struct housekeeper_link *k, bool stopping)
-{
-    const struct broker_config *config = k->spawner->config;
-    struct err e = ERR_INIT;
-
-    if (!stopping && deadline_passed(k->start) && housekeeper_link_start(k, &e) < 0) {
-        log_error("cannot start the housekeeper: %s", e.text);
-        k->start = deadline_in_ms(RESTART_MS);
-    }
-    if (deadline_passed(k->first_message))
-        k->first_message = DEADLINE_NEVER;
-    if (!deadline_passed(k->notify))
-        return;
-    bool retry = config->runners_changed && !config->runners_changed(config->runners_changed_ctx);
-    k->notify = retry ? deadline_in_ms(RETRY_MS) : DEADLINE_NEVER;
-}
-
-void housekeeper_link_reap(struct housekeeper_link *k, bool stopping)
-{
-    k->helper.pid = 0;
-    helper_close(&k->helper);
-    if (stopping)
-        return;
-    log_warn("the housekeeper ended unexpectedly; starting another");
-    k->start = deadline_in_ms(RESTART_MS);
-}
-
-void housekeeper_link_ask_sweep(struct housekeeper_link *k)
-{
-    struct err e = ERR_INIT;
-    json_auto_t *message = json_pack("{s:s}", "do", "sweep");
-
-    if (k->helper.fd >= 0 && wire_post(k->helper.fd, message, -1, &e) < 0)
-        log_debug("housekeeper: %s", e.text);
 }

@@ -5,9 +5,9 @@
  * may have.
  *
  * It sends {"runners":[…], "version", "podman", "rootless"} or {"engineError":"why the engine
- * cannot be reached"}, {"network": tier, "error":"why no program may have it"}, {"limits":do they
- * hold, "error":"why not"}, and is sent {"do":"sweep"} when a child has died without cleaning up.
- * It ends with its connection.
+ * cannot be reached"}, {"network": tier, "error":"why no program may have it"}, {"limits":
+ * enum limits_verdict, "error":"why they do not hold, or why that is not known"}, and is sent
+ * {"do":"sweep"} when a child has died without cleaning up. It ends with its connection.
  */
 #pragma once
 
@@ -21,6 +21,7 @@ struct housekeeper_link {
     struct deadline first_message; /* connections wait until then; never: they need not */
     struct deadline notify;        /* when to call runners_changed; never: they did not change */
     bool *network_news;            /* borrowed; set when a network has been tested */
+    char lost[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "": it can be */
     struct runners runners;
 };
 
@@ -41,3 +42,6 @@ void housekeeper_link_ask_sweep(struct housekeeper_link *k);
 /* In the housekeeper: removes what processes that ended too early left in the tree's own folders.
  * now is Unix time. */
 void housekeeper_sweep_files(const struct sandbox_root *root, int64_t now);
+
+/* The life of its process; ctx is the link. */
+void housekeeper_main(void *ctx, int fd);

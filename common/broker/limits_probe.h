@@ -7,6 +7,13 @@
 
 #include "common/broker/spawn.h"
 
-/* image: of any runner. -1: ERR_REFUSED and *e says which limits do not hold; otherwise why that
- * could not be found out. Takes a second or two. */
-int limits_probe(const struct spawner *s, const char *image, struct err *e);
+enum limits_trial { LIMITS_MEMORY, LIMITS_PIDS, LIMITS_TRIALS };
+
+/* What one trial proves, from what it has printed and how it ended (died: probe_run's error;
+ * ERR_NONE: it ended). LIMITS_UNKNOWN: *e says why. */
+enum limits_verdict limits_judge(enum limits_trial trial, const char *printed,
+                                 const struct err *died, struct err *e);
+
+/* image: of any runner. Unless they hold, *e says which do not, or why that could not be found out.
+ * Takes a second or two. */
+enum limits_verdict limits_probe(const struct spawner *s, const char *image, struct err *e);

@@ -6,6 +6,7 @@ libbroker_a_SOURCES = \
 	common/broker/dispatch.c \
 	common/broker/host_watch.c common/broker/host_watch.h \
 	common/broker/housekeeper.c common/broker/housekeeper.h \
+	common/broker/housekeeper_link.c \
 	common/broker/limits_probe.c common/broker/limits_probe.h \
 	common/broker/network_probe.c common/broker/network_probe.h \
 	common/broker/pending_conns.c common/broker/pending_conns.h \
@@ -31,6 +32,7 @@ tests_unit_broker_unit_SOURCES = \
 	tests/unit/broker/broker_world.h \
 	tests/unit/broker/test_child_io.c \
 	tests/unit/broker/test_housekeeper.c \
+	tests/unit/broker/test_limits.c \
 	tests/unit/broker/test_network_probe.c \
 	tests/unit/broker/test_readback.c \
 	tests/unit/broker/test_rooms.c \

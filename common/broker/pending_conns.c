@@ -9,15 +9,30 @@
 
 #define HEAD_MS   30000
 #define CONNS_MAX 256
+#define QUIET_MS  10000 /* between two lines about connections that are closed */
 
 struct pending_conn {
     struct pending_conn *next;
     struct pending_conns *conns;
     int fd;
+    enum op_sender sender;
     struct sock_inbox inbox;
     struct loop_watch watch;
     struct deadline end;
 };
+
+/* A peer that goes on so does not fill the log. */
+static void tell(struct pending_conns *conns, const char *what)
+{
+    if (!deadline_passed(conns->quiet)) {
+        conns->n_untold++;
+        return;
+    }
+    log_warn("a connection to the broker is closed: %s (%zu more since the last such line)", what,
+             conns->n_untold);
+    conns->n_untold = 0;
+    conns->quiet = deadline_in_ms(QUIET_MS);
+}
 
 static void conn_drop(struct pending_conn *conn)
 {
@@ -40,13 +55,15 @@ static void conn_dispatch(struct pending_conn *conn)
     AUTO_FD int passed = fds_take(&conn->inbox.passed);
     json_auto_t *message = wire_parse(&conn->inbox.message, &e);
 
+    const enum op_sender sender = conn->sender;
+
     loop_remove(conns->loop, &conn->watch);
     AUTO_FD int fd = TAKE_FD(conn->fd);
     conn_drop(conn);
     if (message) {
-        conns->dispatch(conns->ctx, TAKE_FD(fd), message, TAKE_FD(passed));
+        conns->dispatch(conns->ctx, TAKE_FD(fd), sender, message, TAKE_FD(passed));
     } else {
-        log_warn("malformed request: %s", e.text);
+        tell(conns, e.text);
         reply_send_error(TAKE_FD(fd), &e);
     }
 }
@@ -62,7 +79,7 @@ static bool conn_read(struct pending_conn *conn)
     if (whole >= 0)
         return whole == 0;
     if (e.kind != ERR_CANCELLED) /* a probe that connects and leaves is no event */
-        log_warn("malformed request: %s", e.text);
+        tell(conn->conns, e.text);
     conn_drop(conn);
     return false;
 }
@@ -74,7 +91,7 @@ static void on_readable(void *owner, void *item, uint32_t events)
     conn_read(item);
 }
 
-void pending_conns_add(struct pending_conns *conns, int take_fd)
+void pending_conns_add(struct pending_conns *conns, int take_fd, enum op_sender sender)
 {
     struct err e = ERR_INIT;
     struct pending_conn *conn = mem_alloc(sizeof *conn);
@@ -82,11 +99,12 @@ void pending_conns_add(struct pending_conns *conns, int take_fd)
 
     *conn = (struct pending_conn){.conns = conns,
                                   .fd = take_fd,
+                                  .sender = sender,
                                   .inbox = SOCK_INBOX_INIT(WIRE_HEAD_MAX),
                                   .watch = LOOP_WATCH_INIT,
                                   .end = deadline_in_ms(HEAD_MS)};
     if (conns->n >= CONNS_MAX) {
-        log_warn("%d connections sent no request; closing the oldest", CONNS_MAX);
+        tell(conns, "too many send no request, and it is the oldest");
         conn_drop(conns->first);
     }
     while (*at)
@@ -95,7 +113,7 @@ void pending_conns_add(struct pending_conns *conns, int take_fd)
     conns->n++;
     if (conn_read(conn) &&
         loop_add(conns->loop, &conn->watch, take_fd, EPOLLIN, on_readable, conn, &e) < 0) {
-        log_error("%s", e.text);
+        tell(conns, e.text);
         conn_drop(conn);
     }
 }

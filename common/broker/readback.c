@@ -45,7 +45,8 @@ static int load(const struct asking *a, struct load_sum *out, struct err *e)
     const struct spawner *s = a->owner->spawner;
     const struct store_settings *settings = &s->config->store;
     AUTO_STORE struct store *store = store_open(settings, e);
-    const struct saver saver = {store, s->root, settings->node ? settings->node : ""};
+    const struct saver saver = {
+        .store = store, .root = s->root, .node = settings->node ? settings->node : ""};
 
     if (!store || store_identify(store, settings, s->root, e) < 0) {
         e->kind = ERR_UNAVAILABLE;

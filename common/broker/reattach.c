@@ -7,19 +7,12 @@
 #include "common/records/run_lock.h"
 #include "common/rpc/json.h"
 
-#include <string.h>
-
 #define CHECK_MS 1000
 #define YOUNG_MS 10000
 
-static struct child *find_reattaching(const struct reattach *r, const char *run_id)
+void reattach_await(struct reattach *r)
 {
-    struct child *c = NULL;
-
-    while ((c = children_next(r->spawner->children, c)) &&
-           !(c->reattaching && (!run_id || strcmp(c->run_id, run_id) == 0)))
-        ;
-    return c;
+    r->check = deadline_min(r->check, deadline_in_ms(CHECK_MS));
 }
 
 /* Unless it has ended, is among the children already, or its record makes no sense. */
@@ -27,16 +20,15 @@ static void expect(void *ctx, const char *run_id, const json_t *record)
 {
     struct reattach *r = ctx;
 
-    for (const struct child *c = NULL; (c = children_next(r->spawner->children, c));)
-        if (strcmp(c->run_id, run_id) == 0)
-            return;
+    if (children_find_id(r->spawner->children, run_id))
+        return;
     if (json_get_integer(record, "endedAt", 0) > 0 || !run_lock_reap(r->spawner->root->fd, run_id))
         return;
     struct child *child = spawn_adopt_row(r->spawner, CHILD_PSANDBOX, run_id, record);
     if (!child)
         return;
     child->reattaching = true;
-    r->check = deadline_min(r->check, deadline_in_ms(CHECK_MS));
+    reattach_await(r);
 }
 
 void reattach_look(struct reattach *r)
@@ -47,13 +39,9 @@ void reattach_look(struct reattach *r)
         log_warn("cannot list the persistent sandboxes of the broker before: %s", e.text);
 }
 
-void reattach_settle(struct reattach *r, const struct child *child)
+void reattach_settle(struct reattach *r, struct child *child)
 {
-    char run_id[RUN_ID_LEN + 1];
-
-    memcpy(run_id, child->run_id, sizeof run_id);
-    for (struct child *c; (c = find_reattaching(r, run_id));)
-        children_remove(r->spawner->children, c);
+    child->reattaching = false;
     *r->settled = true;
 }
 
@@ -70,13 +58,23 @@ void reattach_init(struct reattach *r, const struct spawner *spawner, bool *sett
 
 void reattach_tick(struct reattach *r)
 {
-    /* Those that have ended instead of coming back: their records tell their callers. */
-    for (struct child *c = NULL;
-         deadline_passed(r->check) && (c = children_next(r->spawner->children, c));)
-        if (c->reattaching && !run_lock_reap(r->spawner->root->fd, c->run_id)) {
-            reattach_settle(r, c);
-            c = NULL; /* rows have gone */
+    bool missing = false;
+
+    if (!deadline_passed(r->check))
+        return;
+    r->check = DEADLINE_NEVER;
+    for (struct child *c = NULL, *next = children_next(r->spawner->children, NULL); (c = next);) {
+        next = children_next(r->spawner->children, c);
+        if (!c->reattaching)
+            continue;
+        /* One that has ended instead: its record tells its callers. SIGCHLD tells of our own. */
+        if (c->pid > 0 || run_lock_reap(r->spawner->root->fd, c->run_id)) {
+            missing = true;
+            continue;
         }
-    if (deadline_passed(r->check))
-        r->check = find_reattaching(r, NULL) ? deadline_in_ms(CHECK_MS) : DEADLINE_NEVER;
+        reattach_settle(r, c);
+        children_remove(r->spawner->children, c);
+    }
+    if (missing)
+        reattach_await(r);
 }

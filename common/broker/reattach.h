@@ -1,7 +1,8 @@
 /*
- * Persistent sandboxes that have outlived the broker before. One looks for this broker every 200 ms
- * (container.c). Until it is back its row is among the children without a process and a channel, so
- * that it counts and its files are not removed; dispatch.c holds a call for it for a moment.
+ * Persistent sandboxes that have outlived the broker before, or whose channel was cut. One looks
+ * for this broker every 200 ms (channel.c). Until it is back its row is among the children without
+ * a channel, so that it counts and its files are not removed; dispatch.c holds a call for it for a
+ * moment.
  */
 #pragma once
 
@@ -18,6 +19,8 @@ struct reattach {
 void reattach_init(struct reattach *r, const struct spawner *spawner, bool *settled);
 /* Enters those that were begun since; does nothing when that cannot be any more. */
 void reattach_look(struct reattach *r);
-/* The one with this child's id is back, with a row of its own, or has ended. */
-void reattach_settle(struct reattach *r, const struct child *child);
+/* One of this broker's own is among them now. */
+void reattach_await(struct reattach *r);
+/* This child is back, or has ended. */
+void reattach_settle(struct reattach *r, struct child *child);
 void reattach_tick(struct reattach *r);

@@ -130,7 +130,7 @@ static void assign_new(struct broker *b, struct run_action *action, int64_t now_
         assign(b, action, child, now_ms);
         return;
     }
-    log_error("%s", action->why.text);
+    log_error("a run gets no supervisor: %s", action->why.text);
     run_queue_drop(b->queue, action->run, now_ms);
     refuse(b, action);
 }

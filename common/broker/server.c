@@ -3,6 +3,7 @@
 #include "common/broker/server.h"
 
 #include "common/base/auto.h"
+#include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/machine.h"
 #include "common/base/sock.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
@@ -21,7 +21,7 @@
 
 #define EVENTS_IN_A_ROW 64 /* before the ticks */
 #define ACCEPT_PAUSE_MS 100
-#define DESCRIPTORS_MAX 65536
+#define DESCRIPTORS_MAX 65536 /* each warm container has one, each caller another */
 
 /* ---- signals ---- */
 
@@ -91,8 +91,18 @@ static bool peer_allowed(const struct broker *b, int fd)
     return uid == geteuid() || uid == 0 || uid == b->config->client_uid;
 }
 
-/* -1: there is none; errno says why. */
-static void add_connection(struct broker *b, int take_fd)
+/* By the socket's path: the account tells. */
+static enum op_sender sender_by_path(int fd)
+{
+    struct err e = ERR_INIT;
+    uid_t uid;
+
+    return sock_peer(fd, &uid, NULL, &e) == 0 && (uid == geteuid() || uid == 0) ? OP_FROM_OWN
+                                                                                : OP_FROM_CALLS;
+}
+
+/* -1: there is none; errno says why. door NULL: it came by the path. */
+static void add_connection(struct broker *b, int take_fd, const struct broker_door *door)
 {
     AUTO_FD int fd = take_fd;
 
@@ -107,7 +117,8 @@ static void add_connection(struct broker *b, int take_fd)
         log_warn("refused a connection from another user");
         return;
     }
-    pending_conns_add(&b->pending_conns, TAKE_FD(fd));
+    const enum op_sender sender = door ? door->sender : sender_by_path(fd);
+    pending_conns_add(&b->pending_conns, TAKE_FD(fd), sender);
 }
 
 static void on_connection(void *owner, void *item, uint32_t events)
@@ -116,16 +127,33 @@ static void on_connection(void *owner, void *item, uint32_t events)
 
     (void)item;
     (void)events;
-    add_connection(b, accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC));
+    add_connection(b, accept4(b->listen_fd, NULL, NULL, SOCK_CLOEXEC), NULL);
 }
 
 static void on_handed_connection(void *owner, void *item, uint32_t events)
 {
-    struct broker *b = owner;
+    const struct broker_door *door = item;
 
-    (void)item;
     (void)events;
-    add_connection(b, sock_accept_over(b->conns_fd));
+    add_connection(owner, sock_accept_over(door->fd), door);
+}
+
+static int open_doors(struct broker *b, struct err *e)
+{
+    if (loop_add(&b->loop, &b->listen_watch, b->listen_fd, EPOLLIN, on_connection, NULL, e) < 0)
+        return -1;
+    for (struct broker_door *d = b->doors; d < b->doors + OP_SENDERS; d++)
+        if (d->fd >= 0 &&
+            loop_add(&b->loop, &d->watch, d->fd, EPOLLIN, on_handed_connection, d, e) < 0)
+            return -1;
+    return 0;
+}
+
+static void shut_doors(struct broker *b)
+{
+    loop_remove(&b->loop, &b->listen_watch);
+    for (size_t i = 0; i < OP_SENDERS; i++)
+        loop_remove(&b->loop, &b->doors[i].watch);
 }
 
 /* Connections are accepted from the housekeeper's first report on, until the server stops. */
@@ -138,15 +166,10 @@ static void watch_listener(struct broker *b)
     bool open = !b->stopping && b->accept_at.at_ms < 0 && b->housekeeper.first_message.at_ms < 0;
     if (open == (b->listen_watch.fd >= 0))
         return;
-    if (!open) {
-        loop_remove(&b->loop, &b->listen_watch);
-        loop_remove(&b->loop, &b->conns_watch);
-    } else if (loop_add(&b->loop, &b->listen_watch, b->listen_fd, EPOLLIN, on_connection, NULL,
-                        &e) < 0 ||
-               (b->conns_fd >= 0 && loop_add(&b->loop, &b->conns_watch, b->conns_fd, EPOLLIN,
-                                             on_handed_connection, NULL, &e) < 0)) {
-        log_error("%s", e.text);
-    }
+    if (!open)
+        shut_doors(b);
+    else if (open_doors(b, &e) < 0)
+        log_error("no connections are accepted: %s", e.text);
 }
 
 /* ---- the loop ---- */
@@ -205,7 +228,7 @@ static bool broker_wait_one(struct broker *b, struct deadline until)
     int n = loop_wait_one(&b->loop, until, &e);
 
     if (n < 0) {
-        log_error("%s", e.text);
+        log_error("the broker stops: %s", e.text);
         b->stopping = true;
     }
     if (n > 0) {
@@ -230,17 +253,6 @@ static void broker_turn(struct broker *b)
     bool more = broker_wait_one(b, broker_due(b));
     for (int n = 1; more && n < EVENTS_IN_A_ROW; n++)
         more = broker_wait_one(b, deadline_in_ms(0));
-}
-
-/* Each warm container has one, each caller another. */
-static void allow_descriptors(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS_MAX)
-        return;
-    limit.rlim_cur = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_warn("cannot raise RLIMIT_NOFILE: %s", strerror(errno));
 }
 
 static bool sandbox_exists(void *ctx, const char *sandbox_dir)
@@ -322,7 +334,7 @@ static int open_broker(struct broker *b, struct err *e)
 {
     const struct broker_config *config = b->config;
 
-    allow_descriptors();
+    fdio_allow(DESCRIPTORS_MAX);
     docker_engine_set_up();
     make_books(b);
     connect_parts(b);
@@ -367,18 +379,19 @@ static void close_broker(struct broker *b)
     sandbox_root_close(&b->root);
 }
 
-int broker_serve(const struct broker_config *config, int listen_fd, int conns_fd, struct err *e)
+int broker_serve(const struct broker_config *config, int listen_fd, const int *conns, struct err *e)
 {
     struct broker b = {.config = config,
                        .loop = LOOP_INIT,
                        .listen_fd = listen_fd,
-                       .conns_fd = conns_fd,
                        .signal_fd = -1,
                        .listen_watch = LOOP_WATCH_INIT,
-                       .conns_watch = LOOP_WATCH_INIT,
                        .signal_watch = LOOP_WATCH_INIT,
                        .root = {.fd = -1},
                        .accept_at = DEADLINE_NEVER};
+
+    for (enum op_sender i = 0; i < OP_SENDERS; i++)
+        b.doors[i] = (struct broker_door){conns ? conns[i] : -1, i, LOOP_WATCH_INIT};
     int result = open_broker(&b, e);
 
     while (result == 0 && !is_done(&b))

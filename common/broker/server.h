@@ -12,10 +12,11 @@
 #include "common/scheduler/broker_config.h"
 
 /*
- * Serves on listen_fd, and what comes over conns_fd (sock_accept_over; -1: none), until SIGTERM or
- * SIGINT, then takes no more connections, lets the running jobs end, closes persistent sandboxes,
- * and returns 0. SIGHUP: the same, but another broker takes over and the sandboxes stay. -1: it
- * could not start (the sandbox root is unusable); *e says what to change. The caller has blocked no
- * signals.
+ * Serves on listen_fd, and what each sender hands over (sock_accept_over) through its conns[enum
+ * op_sender] (-1: none; conns NULL: nobody), until SIGTERM or SIGINT, then takes no more
+ * connections, lets the running jobs end, closes persistent sandboxes, and returns 0. SIGHUP: the
+ * same, but another broker takes over and the sandboxes stay. -1: it could not start (the sandbox
+ * root is unusable); *e says what to change. The caller has blocked no signals.
  */
-int broker_serve(const struct broker_config *config, int listen_fd, int conns_fd, struct err *e);
+int broker_serve(const struct broker_config *config, int listen_fd, const int *conns,
+                 struct err *e);

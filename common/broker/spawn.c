@@ -117,10 +117,16 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
 
     if (!run_id || !run_id_ok(run_id) || sandbox_name_of(s->root, from, sandbox_dir, &e) < 0)
         return NULL;
-    struct child *child = children_add(s->children, kind);
-    memcpy(child->run_id, run_id, sizeof child->run_id);
-    memcpy(child->container_id, run_id, sizeof child->container_id);
-    memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
+    struct child *child = children_find_id(s->children, run_id);
+    if (child && (child->kind != kind || strcmp(child->sandbox_dir, sandbox_dir) != 0))
+        return NULL;
+    if (!child) {
+        child = children_add(s->children, kind);
+        memcpy(child->run_id, run_id, sizeof child->run_id);
+        memcpy(child->container_id, run_id, sizeof child->container_id);
+        memcpy(child->sandbox_dir, sandbox_dir, sizeof child->sandbox_dir);
+        child_set_state(child, CHILD_RUNNING);
+    }
     json_copy_string(from, "language", child->language, sizeof child->language);
     child_set_owner(child, json_get_string(from, "tenant"),
                     json_get_string(from, "conversationId"));
@@ -131,8 +137,9 @@ struct child *spawn_adopt_row(const struct spawner *s, enum child_kind kind, con
     child->network = wire_network(from) != NETWORK_NONE;
     child->session_network = wire_network(from);
     child->used_us = 1000 * json_get_integer(from, "usedMs", 0);
+    json_decref(child->calls);
     child->calls = json_incref(json_object_get(from, "runs")); /* the head goes */
-    child_set_state(child, CHILD_RUNNING);
+    child->n_handed = 0;                                       /* what it has taken is among them */
     return child;
 }
 

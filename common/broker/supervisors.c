@@ -101,6 +101,8 @@ void supervisors_reap(struct broker *b, struct child *child, int status)
     if (!over && child->kind == CHILD_SUPERVISOR && !child->claimed && child->runs == 0 &&
         !b->stopping)
         pool_note_failed_start(b->pool, child->language, clock_mono_ms());
+    if (child->reattaching) /* calls wait for it */
+        reattach_settle(&b->reattach, child);
     runs_lost(b, child);
     if (child->warm_dir[0])
         warm_dir_remove(&b->root, child->warm_dir); /* unless it has become a sandbox */
@@ -113,6 +115,9 @@ void supervisors_tick(struct broker *b)
 {
     for (struct child_event event; child_io_next(&b->io, &event);)
         apply_event(b, &event);
+    if (b->io.has_cut)
+        reattach_await(&b->reattach);
+    b->io.has_cut = false;
 }
 
 void supervisors_catch_up(struct broker *b)
@@ -208,9 +213,11 @@ void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
     AUTO_FD int fd = take_fd;
     const char *call = json_get_string(head, "call");
     bool run = call && strcmp(call, op_name(OP_RUN)) == 0;
+    const char *run_id = json_get_string(head, "runId");
+    const bool known = run_id && children_find_id(b->children, run_id);
     struct child *child = call ? spawn_adopt_row(&b->spawner,
-                                                 run ? CHILD_SUPERVISOR : CHILD_PSANDBOX,
-                                                 json_get_string(head, "runId"), head)
+                                                 run ? CHILD_SUPERVISOR : CHILD_PSANDBOX, run_id,
+                                                 head)
                                : NULL;
     const char *what = run ? "run" : "sandbox";
     struct err e = ERR_INIT;
@@ -219,16 +226,21 @@ void supervisors_adopt(struct broker *b, int take_fd, const json_t *head)
         log_warn("a supervisor came back without saying whose it is");
         return;
     }
+    child_io_close(&b->io, child); /* the one that it has left */
     if (child_io_open(&b->io, child, TAKE_FD(fd), &e) < 0) {
         log_error("%s %s: %s", what, child->run_id, e.text); /* it tries again */
-        children_remove(b->children, child);
+        if (!known)
+            children_remove(b->children, child);
         return;
     }
-    log_info("%s %s goes on; it began under another broker", what, child->run_id);
-    if (run)
+    log_info("%s %s goes on%s", what, child->run_id,
+             child->pid ? "" : "; it began under another broker");
+    if (run && !known)
         run_queue_adopt(b->queue, child);
-    else
+    if (!run)
         reattach_settle(&b->reattach, child);
+    if (child->ending) /* it may not have heard it */
+        supervisors_end_one(child, NULL);
     if (!run && !op_is_of_this_version(head)) {
         log_info("sandbox %s is of another version, and ends when nothing runs in it",
                  child->run_id);

@@ -44,10 +44,10 @@ static void load(struct broker *b, int dir_fd)
 
     if (fd < 0 || fstat(fd, &st) < 0 || memcmp(&st.st_mtim, &b->books_read, sizeof st.st_mtim) == 0)
         return;
-    b->books_read = st.st_mtim;
-    json_auto_t *saved = fdio_read_to_end(fd, &text, &e) == 0
-                             ? json_parse(buf_str(&text), text.len, FILE_DEPTH, &e)
-                             : NULL;
+    const bool whole = fdio_read_to_end(fd, &text, &e) == 0;
+    if (whole || e.kind != ERR_IO) /* else it is tried again */
+        b->books_read = st.st_mtim;
+    json_auto_t *saved = whole ? json_parse(buf_str(&text), text.len, FILE_DEPTH, &e) : NULL;
     if (!saved)
         log_warn(STATE_DIR "/" FILE_NAME ": %s; the time of programs counts from 0", e.text);
     tenant_books_merge(b->tenant_books, saved, now());

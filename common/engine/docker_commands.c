@@ -6,6 +6,7 @@
 #include "common/protocol/entry_record.h"
 #include "common/rpc/json.h"
 
+#include <errno.h>
 #include <signal.h>
 
 /* How long the engine may take to notice that a container whose stream is over has ended. */
@@ -133,8 +134,11 @@ static int psandbox_lost(struct docker *d, struct err *e)
 
     docker_wait_end(d, deadline_in_ms(NOTICE_MS));
     docker_inspect_end(d, &ending);
-    if (ending.found && ending.out_of_memory)
-        return err_set(e, ERR_LOST, "the container ran out of memory and ended");
+    if (ending.found && ending.out_of_memory) {
+        err_set(e, ERR_LOST, "the container ran out of memory and ended");
+        e->sys = ENOMEM;
+        return -1;
+    }
     if (ending.found)
         return err_set(e, ERR_LOST, "the container was ended from outside, with status %d",
                        ending.exit_code);

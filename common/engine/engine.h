@@ -220,11 +220,11 @@ struct engine_ops {
      */
     int (*exec)(struct engine *, const struct engine_command *, uint32_t *out_id, struct err *);
     /* Sends what is left to send and takes one event; to be called until that is NOTHING. -1: the
-     * container cannot be used: ERR_LOST it ended, ERR_REFUSED its entry program's words,
-     * ERR_PROTOCOL; no command's end is known, and a run has not begun: another container may
-     * take it. Else the end of a container with a run is the run's: after any end but a report, the
-     * container is removed. Waits for the engine to tell how it has ended, until the run's time is
-     * over. */
+     * container cannot be used: ERR_LOST it ended (sys ENOMEM: for want of memory), ERR_REFUSED its
+     * entry program's words, ERR_PROTOCOL; no command's end is known, and a run has not begun:
+     * another container may take it. Else the end of a container with a run is the run's: after any
+     * end but a report, the container is removed. Waits for the engine to tell how it has ended,
+     * until the run's time is over. */
     int (*read)(struct engine *, struct engine_event *out, struct err *);
     /* Writes to the command's descriptor 3. 0, too, when the command has ended, as for kill. */
     int (*control)(struct engine *, uint32_t id, const char *data, size_t len, struct err *);

@@ -331,8 +331,9 @@ json_t *job_status(struct job *job, struct err *e)
                   started ? clock_boot_s() - (json_int_t)metrics_get(METRIC_STARTED_BOOT) : 0,
                   "disk", disk_new(world), "keptResults", count_results(world->root), "sandboxes",
                   (json_int_t)children_count(world->children, is_psandbox, NULL), "engineApi",
-                  world->runners->facts.version, "limits", "hold", world->runners->limits_hold,
-                  "lastError", *no_limits ? no_limits : NULL));
+                  world->runners->facts.version, "limits", "hold",
+                  world->runners->limits == LIMITS_HOLD, "lastError",
+                  *no_limits ? no_limits : NULL));
     json_object_set_new(status, "memory", job_memory_new(world));
     return status;
 }

@@ -1,7 +1,8 @@
 /*
  * The operations of the broker, one row each: the name in a request's head ("op"), the process that
- * carries it out, and the share of jobs that it counts for. A client names an operation by its
- * constant; the processes keep their handlers in tables that these constants index.
+ * carries it out, the share of jobs that it counts for, and who may send it. A client names an
+ * operation by its constant; the processes keep their handlers in tables that these constants
+ * index.
  */
 #pragma once
 
@@ -77,11 +78,21 @@ enum op_files {
     OP_FILES_ARCHIVE, /* "subject", that of an archive's link */
 };
 
+/* What the main process knows of who has sent a request, by the way on which it came. */
+enum op_sender {
+    OP_FROM_OWN,     /* root and the server's own account, by the socket's path */
+    OP_FROM_CALLS,   /* workers, and CGI programs by the path: what tenants may call */
+    OP_FROM_HUB,     /* it looks, and changes nothing */
+    OP_FROM_METRICS, /* also a server that waits to take over: how the broker is */
+    OP_SENDERS
+};
+
 struct op_row {
     const char *name;
     enum op_by by;
     enum job_limit limit;
     enum op_files files;
+    unsigned from; /* bits of enum op_sender */
 };
 
 /* Version of the messages on the sockets; each head has it as "wire". At a reload, processes of two
@@ -95,6 +106,7 @@ bool op_is_of_this_version(const json_t *head);
 const struct op_row *op_row(enum broker_op op);
 /* Does a content come with it, which needs room while it is on its way (room.h)? */
 bool op_brings_content(enum broker_op op);
+bool op_may_come_from(enum broker_op op, enum op_sender sender);
 const char *op_name(enum broker_op op);
 /* What a request's head names. */
 enum broker_op op_of(const json_t *head);

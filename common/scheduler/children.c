@@ -67,6 +67,15 @@ struct child *children_find_pid(struct children *list, pid_t pid)
     return c;
 }
 
+struct child *children_find_id(struct children *list, const char *run_id)
+{
+    struct child *c = list->first;
+
+    while (c && (c->kind == CHILD_JOB || strcmp(c->run_id, run_id) != 0))
+        c = c->next;
+    return c;
+}
+
 static bool is_of(const struct child *child, const char *tenant)
 {
     return child->tenant && strcmp(child->tenant, tenant) == 0;

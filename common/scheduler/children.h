@@ -37,7 +37,7 @@ struct child {
     enum child_state state;
     bool claimed;     /* has been given a run */
     bool placed;      /* holds a place of admission's */
-    bool reattaching; /* it has outlived the broker before, and not come back yet */
+    bool reattaching; /* it lives without a channel, and is to come back with one (reattach.h) */
     bool ending;      /* it was told to end: its container is there until the state is ENDED */
     char container_id[RUN_ID_LEN + 1]; /* its label and lock */
     char run_id[RUN_ID_LEN + 1]; /* of its run, or the next one; of the first it is container_id */
@@ -80,6 +80,8 @@ struct child *children_add(struct children *list, enum child_kind kind);
 void children_remove(struct children *list, struct child *child);
 
 struct child *children_find_pid(struct children *list, pid_t pid);
+/* The supervisor of that run, or persistent sandbox of that id, whose ever; NULL. */
+struct child *children_find_id(struct children *list, const char *run_id);
 /* The one that has this run of the tenant, or is its persistent sandbox with what would be a run of
  * that id; NULL. */
 struct child *children_find_run(struct children *list, const char *tenant, const char *run_id);

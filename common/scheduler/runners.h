@@ -6,14 +6,24 @@
 
 #include <jansson.h>
 
+/* Does the engine bound what the programs in its containers take? */
+enum limits_verdict {
+    LIMITS_UNKNOWN, /* not tried yet, or the trial itself failed */
+    LIMITS_HOLD,
+    LIMITS_FAIL,
+    LIMITS_VERDICTS
+};
+
 struct runners {
     struct engine_runners list;
     struct engine_facts facts;
     int engine_sys;                                   /* the errno behind it */
-    char engine_error[sizeof((struct err *)0)->text]; /* why the engine cannot be reached; "": it
-                                                         can be */
-    bool limits_hold;       /* of containers; false: not tested yet, too */
-    char limits_error[400]; /* why not, or why it is not known; "": they do, or not tested */
+    char engine_error[sizeof((struct err *)0)->text]; /* why nothing can run: the engine cannot be
+                                                         reached, or its limits must hold first; "":
+                                                         programs can run */
+    enum limits_verdict limits;
+    char limits_error[400]; /* why they do not hold, or why it is not known; "": they do, or not
+                               tried yet */
     bool network_tested[NETWORK_TIERS];
     /* Why no program may have a network of the tier; "": it may. */
     char network_error[NETWORK_TIERS][200];

@@ -105,7 +105,7 @@ static void add_folder(struct saving *w, struct manifest_entry *entry, const str
 }
 
 /* false: it is left out. */
-static bool add_row(struct saving *w, const struct files_row *row, struct manifest_entry *entry)
+static bool read_row(struct saving *w, const struct files_row *row, struct manifest_entry *entry)
 {
     entry->name = mem_strdup(row->name);
     if (S_ISDIR(row->st.st_mode)) {
@@ -126,9 +126,18 @@ static bool add_row(struct saving *w, const struct files_row *row, struct manife
     return true;
 }
 
-static void drop_last(struct manifest *m)
+/* An entry stands in the manifest when all of it is known. */
+static void take_row(struct saving *w, const struct files_row *row)
 {
-    manifest_entry_clear(&m->entries[--m->n]);
+    const size_t max = w->s->entries_max ? w->s->entries_max : MANIFEST_ENTRIES_MAX;
+    struct manifest_entry entry = {.name = NULL};
+
+    if (w->now.n < max && read_row(w, row, &entry)) {
+        *manifest_add(&w->now) = entry;
+        return;
+    }
+    manifest_entry_clear(&entry);
+    w->sum->left_out++;
 }
 
 static int list_page(struct saving *w, const char *after, char **out_next, struct err *e)
@@ -139,13 +148,8 @@ static int list_page(struct saving *w, const char *after, char **out_next, struc
 
     if (files_list(&w->sb, &q, &page, e) < 0)
         return -1;
-    for (size_t i = 0; i < page.n; i++) {
-        if (w->now.n == MANIFEST_ENTRIES_MAX || !add_row(w, &page.rows[i], manifest_add(&w->now))) {
-            w->sum->left_out++;
-            if (w->now.n < MANIFEST_ENTRIES_MAX)
-                drop_last(&w->now);
-        }
-    }
+    for (size_t i = 0; i < page.n; i++)
+        take_row(w, &page.rows[i]);
     w->sum->left_out += page.incomplete;
     *out_next = TAKE_PTR(page.next);
     return 0;

@@ -16,7 +16,8 @@
 struct saver {
     struct store *store; /* borrowed, as all */
     const struct sandbox_root *root;
-    const char *node; /* this one; "": it has no name */
+    const char *node;   /* this one; "": it has no name */
+    size_t entries_max; /* of a conversation, more are left out; 0: MANIFEST_ENTRIES_MAX */
 };
 
 enum save_outcome {

@@ -3,8 +3,8 @@
 
 #include "fcgi/app.h"
 #include "fcgi/http/http_answer.h"
+#include "fcgi/oauth/judge_serve.h"
 
-#define JUDGE_ROW_MAX 320
 #define CHALLENGE_MAX 4096
 
 /* NULL: absent or empty. Valid as long as the source's parameters are. */
@@ -17,23 +17,24 @@ struct http_request {
     const char *if_unmodified_since;
     const char *asked_headers; /* Access-Control-Request-Headers */
     const char *tenant, *secret;
-    const char *scope_list;        /* what the token allows, as nginx says; NULL: everything */
-    unsigned scopes;               /* the same, set by http_guard_who */
-    struct token token;            /* the tenant of SANDCGI_AUTH=token is in it */
-    const char *bearer;            /* "oauth": the token is an access token; NULL: a static one */
-    const char *limits;            /* section of SANDBOX_TENANTS_FILE; NULL: the tenant's own */
-    char row[JUDGE_ROW_MAX];       /* what an access token grants, which the former point into */
-    char challenge[CHALLENGE_MAX]; /* a header of the answer */
-    const char *address, *trace;   /* of the client, as the web server says; its traceparent */
-    const char *tools;             /* the set of tools at this location; NULL: the setting's */
-    char tools_at[33];             /* as its path names it */
-    const char *answers;           /* "structured" where programs call; NULL: the setting's */
-    const char *place;             /* what the web server takes it for: PLACE_… of http.c */
-    const char *network;           /* of mcp_origin; NULL: the setting's */
-    const char *reuse;             /* the same */
-    const char *check;             /* a question of our nginx: "upload" */
-    const char *body_file;         /* our nginx has written the body there */
-    const char *calls;             /* most calls of a tenant at once; NULL: its share of all */
+    const char *scope_list; /* what the token allows, as nginx says; NULL: everything */
+    unsigned scopes;        /* the same, set by http_guard_who */
+    struct token token;     /* the tenant of SANDCGI_AUTH=token is in it */
+    const char *bearer;     /* "oauth": the token is an access token; NULL: a static one */
+    const char *limits;     /* section of SANDBOX_TENANTS_FILE; NULL: the tenant's own */
+    const struct judge_verdict *asked; /* about the access token; NULL: the judge is asked */
+    char row[JUDGE_TEXT_MAX];          /* what that grants, which the former point into */
+    char challenge[CHALLENGE_MAX];     /* a header of the answer */
+    const char *address, *trace;       /* of the client, as the web server says; its traceparent */
+    const char *tools;                 /* the set of tools at this location; NULL: the setting's */
+    char tools_at[33];                 /* as its path names it */
+    const char *answers;               /* "structured" where programs call; NULL: the setting's */
+    const char *place;                 /* what the web server takes it for: PLACE_… of http.c */
+    const char *network;               /* of mcp_origin; NULL: the setting's */
+    const char *reuse;                 /* the same */
+    const char *check;                 /* a question of our nginx: "upload" */
+    const char *body_file;             /* our nginx has written the body there */
+    const char *calls;                 /* most calls of a tenant at once; NULL: its share of all */
     const char *rate; /* not NULL: there were too many calls of the tenant in a short time */
     const char *edge_secret, *edge_route, *edge_again, *edge_standin; /* what an edge sends */
     struct mcp_edge edge; /* the same, set by http_guard_who when it is believed */
@@ -87,7 +88,11 @@ int http_refuse_token(const struct app *app, struct http_request *r, struct http
 int http_refuse_scopes(const struct app *app, struct http_request *r, struct http_answer *a,
                        unsigned scopes, const char *message);
 
-/* An access token: asks the process that judges them, and sets r->tenant and what belongs to it. */
+/* Is it to be asked, before http_guard_who can tell? With SANDCGI_AUTH=token alone. */
+bool http_must_ask(const struct app *app, const struct http_request *r);
+
+/* An access token: asks the process that judges them, unless that was done, and sets r->tenant and
+ * what belongs to it. */
 int http_guard_access_token(const struct app *app, struct http_request *r, struct http_answer *a);
 
 /* What the message needs besides the scopes of an access token: 403 that names them. The list of

@@ -79,16 +79,19 @@ static bool take_row(struct http_request *r)
 
 int http_guard_access_token(const struct app *app, struct http_request *r, struct http_answer *a)
 {
-    struct err e = ERR_INIT;
-    bool good = false;
+    struct judge_verdict v;
 
-    if (judge_ask(app->asks_fd, app->settings->access.check, app->ask_ms, r->authorization, &good,
-                  r->row, sizeof r->row, &e) < 0) {
-        log_error("%s", e.text);
+    if (r->asked)
+        v = *r->asked;
+    else
+        judge_ask(app->asks_fd, app->settings->access.check, app->ask_ms, r->authorization, &v);
+    memcpy(r->row, v.text, sizeof r->row);
+    if (v.why.kind != ERR_NONE) {
+        log_error("an access token is refused: %s", v.why.text);
         return http_refuse(a, 503, "Retry-After: 2\r\n",
                            "Access tokens cannot be checked now; try again shortly");
     }
-    if (!good)
+    if (!v.good)
         return http_refuse_token(app, r, a, "invalid_token", r->row, r->row);
     return take_row(r) ? 0 : http_refuse(a, 500, "", "The answer about the token is not valid");
 }
@@ -105,10 +108,27 @@ int http_guard_front(const struct app *app, const struct http_request *r, struct
     return http_refuse(a, 403, "", "Requests must come from the web server");
 }
 
-static int check_token(const struct app *app, struct http_request *r, struct http_answer *a)
+/* The token that was sent; NULL: none was. */
+static const char *bearer_of(const struct http_request *r)
 {
     const char *header = r->authorization;
-    bool bearer = header && strncasecmp(header, "Bearer ", 7) == 0;
+
+    return header && strncasecmp(header, "Bearer ", 7) == 0 ? header + 6 + strspn(header + 6, " ")
+                                                            : NULL;
+}
+
+bool http_must_ask(const struct app *app, const struct http_request *r)
+{
+    const char *text = bearer_of(r);
+    struct token found;
+
+    return app->settings->auth == SETTINGS_AUTH_TOKEN && *app->settings->oauth && text &&
+           token_table_find(app->tokens, text, &found) == TOKEN_UNKNOWN;
+}
+
+static int check_token(const struct app *app, struct http_request *r, struct http_answer *a)
+{
+    const char *bearer = bearer_of(r);
 
     r->tenant = r->bearer = r->limits = NULL;
     if (!bearer)
@@ -116,7 +136,7 @@ static int check_token(const struct app *app, struct http_request *r, struct htt
     if (!bearer)
         return http_refuse_token(app, r, a, NULL, NULL,
                                  "Send the header Authorization: Bearer <token>");
-    switch (token_table_find(app->tokens, header + 6 + strspn(header + 6, " "), &r->token)) {
+    switch (token_table_find(app->tokens, bearer, &r->token)) {
     case TOKEN_GOOD:
         r->tenant = r->token.tenant;
         r->scopes = r->token.scopes;

@@ -2,6 +2,7 @@
 
 #include "fcgi/commands.h"
 
+#include "common/base/acceptor.h"
 #include "common/base/log.h"
 #include "common/base/metrics.h"
 #include "common/base/share.h"
@@ -17,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BATCH        64 /* connections, or events, that are taken in before others are served */
+#define BATCH        64 /* events that are taken in before streams are served */
 #define TICK_MS      500
 #define SWEEP_MS     60000
 #define DRAIN_MS     3000
@@ -36,16 +37,16 @@ struct hub {
     struct hub_rules rules;
     struct loop loop;
     struct hub_jobs jobs;
-    int listen_fd, inotify_fd;
+    struct acceptor acceptor;
+    int inotify_fd;
     int events_fds[HUB_EVENTS];
-    struct loop_watch listen_watch, events_watches[HUB_EVENTS], inotify_watch;
+    struct loop_watch events_watches[HUB_EVENTS], inotify_watch;
     struct hub_stream *streams; /* the latest first */
     struct hub_stream *closed; /* freed at the end of a turn: functions up the stack may use them */
     size_t n_streams, n_pending; /* the latter: of the former, without a complete request */
     size_t max_streams;
     bool draining;
     struct deadline sweep_at, tick_at;
-    struct err failure; /* ends the loop */
 };
 
 /* ---- streams ---- */
@@ -65,6 +66,7 @@ static void stream_close(struct hub *h, struct hub_stream *s)
 {
     if (s->fd < 0)
         return;
+    hub_ask_free(TAKE_PTR(s->ask));
     loop_remove(&h->loop, &s->watch);
     shutdown(s->fd, SHUT_RDWR); /* a child of ours may have a copy of the descriptor */
     auto_close_fd(&s->fd);
@@ -206,13 +208,14 @@ static bool has_session(void *ctx, const char *session)
     return false;
 }
 
-/* The request is complete. */
+/* What had to be asked about the request is known. */
 static void stream_begin(struct hub *h, struct hub_stream *s)
 {
     char path[sizeof WATCH_PATH + 16];
     struct hub_request r;
 
-    hub_request_judge(&h->rules, s->reader, &r);
+    hub_request_judge(&h->rules, s->reader, s->ask ? &s->ask->question.verdict : NULL, &r);
+    hub_ask_free(TAKE_PTR(s->ask));
     s->server = r.server;
     s->tenant = r.tenant;
     hub_stream_begin(s, r.listen, r.replay);
@@ -230,13 +233,32 @@ static void stream_begin(struct hub *h, struct hub_stream *s)
     pump_replay(h, s);
 }
 
+static void on_verdict(void *owner, void *item, uint32_t events)
+{
+    struct hub_stream *s = item;
+
+    (void)events;
+    if (judge_question_go_on(&s->ask->question))
+        stream_begin(owner, s);
+}
+
+/* The request is complete. Other streams are served while the judge is asked. */
+static void stream_complete(struct hub *h, struct hub_stream *s)
+{
+    s->ask = hub_ask_new(h->app, s->reader, &h->loop, on_verdict, s);
+    if (s->ask && s->ask->question.fd >= 0)
+        s->give_up = deadline_in_ms(h->app->ask_ms);
+    else
+        stream_begin(h, s);
+}
+
 static void stream_receive(struct hub *h, struct hub_stream *s)
 {
     struct err e = ERR_INIT;
     int rc = hub_stream_receive(s, &e);
 
     if (rc > 0) {
-        stream_begin(h, s);
+        stream_complete(h, s);
     } else if (rc < 0) {
         log_debug("connection closed: %s", e.text);
         stream_close(h, s);
@@ -251,7 +273,7 @@ static void on_stream(void *owner, void *item, uint32_t events)
     char room[512];
     ssize_t n = 1;
 
-    if (s->reader) {
+    if (s->reader && !s->ask) {
         stream_receive(h, s);
         return;
     }
@@ -279,8 +301,9 @@ static void close_oldest_pending(struct hub *h)
     stream_close(h, oldest);
 }
 
-static void add_connection(struct hub *h, int take_fd)
+static void add_connection(void *owner, int take_fd)
 {
+    struct hub *h = owner;
     struct err e = ERR_INIT;
     struct hub_stream *s = hub_stream_new(take_fd, HUB_BODY_MAX);
 
@@ -290,34 +313,6 @@ static void add_connection(struct hub *h, int take_fd)
     if (loop_add(&h->loop, &s->watch, s->fd, EPOLLIN | EPOLLRDHUP, on_stream, s, &e) < 0) {
         log_error("%s", e.text);
         stream_close(h, s);
-    }
-}
-
-static void on_accept_error(struct hub *h, int error)
-{
-    if (error == EINTR || error == EAGAIN || error == ECONNABORTED || error == EPROTO)
-        return;
-    if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) {
-        err_set(&h->failure, ERR_IO, "accept on the hub's socket: %s", strerror(error));
-        return;
-    }
-    log_error("accept: %s", strerror(error));
-    loop_remove(&h->loop, &h->listen_watch); /* until the next tick */
-}
-
-static void on_connection(void *owner, void *item, uint32_t events)
-{
-    struct hub *h = owner;
-
-    (void)item;
-    (void)events;
-    for (int i = 0; i < BATCH; i++) {
-        int fd = accept4(h->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            on_accept_error(h, errno);
-            return;
-        }
-        add_connection(h, fd);
     }
 }
 
@@ -387,7 +382,10 @@ static void on_inotify(void *owner, void *item, uint32_t events)
 
 static void stream_tick(struct hub *h, struct hub_stream *s)
 {
-    if (deadline_passed(s->give_up)) {
+    if (deadline_passed(s->give_up) && s->ask) {
+        judge_question_give_up(&s->ask->question);
+        stream_begin(h, s);
+    } else if (deadline_passed(s->give_up)) {
         stream_close(h, s);
     } else if (deadline_passed(s->comment_at)) {
         AUTO_BUF struct buf text = BUF_INIT(64);
@@ -406,9 +404,7 @@ static void hub_tick(struct hub *h)
         hub_jobs_add(&h->jobs, &(struct hub_task){.server = app_server(h->app, NULL, SCOPE_ALL)});
         h->sweep_at = deadline_in_ms(SWEEP_MS);
     }
-    if (h->listen_watch.fd < 0 && !h->draining)
-        loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL,
-                 &h->failure);
+    acceptor_tick(&h->acceptor);
     h->tick_at = deadline_in_ms(TICK_MS);
 }
 
@@ -423,9 +419,9 @@ static int hub_turn(struct hub *h, const sigset_t *while_waiting, struct err *e)
     if (deadline_passed(h->tick_at))
         hub_tick(h);
     free_closed(h);
-    if (h->failure.kind != ERR_NONE)
-        *e = h->failure;
-    return h->failure.kind == ERR_NONE ? 0 : -1;
+    if (h->acceptor.failure.kind != ERR_NONE)
+        *e = h->acceptor.failure;
+    return h->acceptor.failure.kind == ERR_NONE ? 0 : -1;
 }
 
 /* Every stream gets its last message. */
@@ -434,7 +430,7 @@ static int hub_drain(struct hub *h, const sigset_t *while_waiting, struct err *e
     struct deadline give_up = deadline_in_ms(DRAIN_MS);
 
     h->draining = true;
-    loop_remove(&h->loop, &h->listen_watch);
+    acceptor_close(&h->acceptor);
     for (size_t i = 0; i < HUB_EVENTS; i++)
         loop_remove(&h->loop, &h->events_watches[i]);
     for (EACH_STREAM(h, s))
@@ -459,7 +455,7 @@ static int hub_open(struct hub *h, struct err *e)
         if (loop_add(&h->loop, &h->events_watches[i], h->events_fds[i], EPOLLIN, on_event,
                      h->events_fds, e) < 0)
             return -1;
-    return loop_add(&h->loop, &h->listen_watch, h->listen_fd, EPOLLIN, on_connection, NULL, e);
+    return acceptor_open(&h->acceptor, &h->loop, e);
 }
 
 static void hub_close(struct hub *h)
@@ -476,10 +472,9 @@ int hub_serve(const struct app *app, int listen_fd, const int events_fds[HUB_EVE
 {
     struct hub h = {.app = app,
                     .loop = LOOP_INIT,
-                    .listen_fd = listen_fd,
+                    .acceptor = ACCEPTOR_INIT(listen_fd, false, add_connection),
                     .events_fds = {events_fds[0], events_fds[1]},
                     .inotify_fd = -1,
-                    .listen_watch = LOOP_WATCH_INIT,
                     .max_streams = hub_streams_allowed(app->settings->max_streams),
                     .sweep_at = deadline_in_ms(0),
                     .tick_at = deadline_in_ms(0)};

@@ -3,6 +3,7 @@
 #include "fcgi/hub/hub_stream.h"
 
 #include "common/base/clock.h"
+#include "common/base/fdio.h"
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/share.h"
@@ -28,16 +29,7 @@
 
 void hub_streams_reserve(uint64_t max_streams)
 {
-    struct rlimit limit;
-    rlim_t wanted = (rlim_t)max_streams * FDS_A_STREAM + SPARE_FDS;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
-        return;
-    if (limit.rlim_max < wanted && geteuid() == 0)
-        limit.rlim_max = wanted;
-    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_warn("cannot raise RLIMIT_NOFILE: %s", strerror(errno));
+    fdio_allow(max_streams * FDS_A_STREAM + SPARE_FDS);
 }
 
 size_t hub_streams_allowed(uint64_t max_streams)
@@ -78,6 +70,7 @@ void hub_stream_free(struct hub_stream *s)
 {
     auto_close_fd(&s->fd);
     drop_reader(s);
+    hub_ask_free(s->ask);
     mcp_listen_free(s->listen);
     mcp_replay_free(s->replay);
     buf_clear(&s->out);
@@ -313,8 +306,49 @@ static void request_judge(const struct hub_rules *rules, struct http_request *r,
         judge_get(rules, r, out, a);
 }
 
+static struct hub_ask *ask_begin(const struct app *app, const char *authorization,
+                                 struct loop *loop, loop_handler *on_ready, void *item)
+{
+    struct hub_ask *ask = mem_alloc(sizeof *ask);
+    struct judge_question *q = &ask->question;
+
+    ask->loop = loop;
+    ask->watch = LOOP_WATCH_INIT;
+    judge_question_begin(q, app->asks_fd, app->settings->access.check, authorization);
+    if (q->fd >= 0 &&
+        loop_add(loop, &ask->watch, q->fd, EPOLLIN, on_ready, item, &q->verdict.why) < 0)
+        auto_close_fd(&q->fd);
+    return ask;
+}
+
+struct hub_ask *hub_ask_new(const struct app *app, const struct fcgi_reader *in, struct loop *loop,
+                            loop_handler *on_ready, void *item)
+{
+    struct received received = {.in = in};
+    const struct http_source source = {
+        .param = received_param, .read = received_read, .ctx = &received, .cancel_fd = -1};
+    struct http_answer refusal = HTTP_ANSWER_INIT;
+    struct hub_ask *ask = NULL;
+    struct http_request r;
+
+    http_request_read(&source, &r);
+    if (http_guard_origin(app, &r, &refusal) == 0 && http_must_ask(app, &r))
+        ask = ask_begin(app, r.authorization, loop, on_ready, item);
+    json_decref(refusal.body);
+    return ask;
+}
+
+void hub_ask_free(struct hub_ask *ask)
+{
+    if (!ask)
+        return;
+    loop_remove(ask->loop, &ask->watch);
+    judge_question_clear(&ask->question);
+    free(ask);
+}
+
 void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *in,
-                       struct hub_request *out)
+                       const struct judge_verdict *asked, struct hub_request *out)
 {
     struct received received = {.in = in};
     const struct http_source source = {
@@ -325,6 +359,7 @@ void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *
 
     *out = (struct hub_request){.bytes = BUF_INIT(HUB_BODY_MAX)};
     http_request_read(&source, &r);
+    r.asked = asked;
     http_request_note(&r);
     request_judge(rules, &r, out, &a);
     mem_give_back();

@@ -6,6 +6,7 @@
 #include "common/mcp/session/stream.h"
 #include "fcgi/app.h"
 #include "fcgi/hub/fcgi_record.h"
+#include "fcgi/oauth/judge_serve.h"
 
 /* Output queued for a slow reader. One stored message of a replay may be larger. */
 #define HUB_QUEUE_MAX  (64u * 1024)
@@ -25,7 +26,8 @@ struct hub_stream {
     struct hub_stream *next, **at; /* in the hub's list; *at points here */
     int fd;                        /* non-blocking; -1: closed */
     struct loop_watch watch;
-    struct fcgi_reader *reader; /* owned; NULL: the request has been received */
+    struct fcgi_reader *reader; /* owned; NULL: the request has been judged */
+    struct hub_ask *ask;        /* owned; NULL: nothing is asked about it */
     int request_id;
     uint64_t tenant;                 /* share_key, since the request has been received */
     struct mcp_listen *listen;       /* owned; NULL: a replay, or an answer without a stream */
@@ -37,7 +39,15 @@ struct hub_stream {
     bool wants_room;                 /* the loop reports when more can be written */
     bool ending;                     /* the end is queued; close when it is written */
     struct deadline comment_at;
-    struct deadline give_up; /* for the request to arrive; for the end to be taken */
+    struct deadline give_up; /* for the request to arrive; for an answer about its token; for the
+                                end to be taken */
+};
+
+/* What the judge of access tokens is asked about a request. */
+struct hub_ask {
+    struct judge_question question;
+    struct loop *loop; /* borrowed */
+    struct loop_watch watch;
 };
 
 /* Takes the descriptor. body_max: of the request. */
@@ -84,9 +94,16 @@ struct hub_request {
     struct mcp_replay *replay;
 };
 
-/* Decides about a complete request; the hub writes what was decided. */
+/* Must the judge of access tokens be asked first? NULL: no. The loop calls on_ready with item when
+ * there is more of the answer; without a descriptor the verdict says why there is none. */
+struct hub_ask *hub_ask_new(const struct app *app, const struct fcgi_reader *in, struct loop *loop,
+                            loop_handler *on_ready, void *item);
+void hub_ask_free(struct hub_ask *ask); /* may be NULL */
+
+/* Decides about a complete request; the hub writes what was decided. asked: what was found out
+ * about its token; NULL: nothing had to be asked. */
 void hub_request_judge(const struct hub_rules *rules, const struct fcgi_reader *in,
-                       struct hub_request *out);
+                       const struct judge_verdict *asked, struct hub_request *out);
 
 /* ---- children: short-lived work that waits for the broker or the disk ---- */
 

@@ -2,6 +2,7 @@
 
 #include "fcgi/oauth/judge_serve.h"
 
+#include "common/base/acceptor.h"
 #include "common/base/auto.h"
 #include "common/base/b64.h"
 #include "common/base/clock.h"
@@ -10,7 +11,6 @@
 #include "common/base/loop.h"
 #include "common/base/mem.h"
 #include "common/base/privsep.h"
-#include "common/base/sock.h"
 #include "fcgi/hub/fcgi_record.h"
 #include "fcgi/oauth/judge.h"
 
@@ -25,8 +25,9 @@
 #define CONNS_MAX    2048
 #define WAITING_MAX  256   /* calls that wait for the issuer */
 #define WAIT_MS      12000 /* one of them, at most */
+#define REQUEST_MS   5000  /* for a question that has begun, or a new connection's first */
 #define TICK_MS      1000
-#define BATCH        64
+#define SPARE_FDS    64 /* besides those of connections */
 #define CLIENT_MAX   1024
 #define KEEP_CONN    1
 #define ANSWER_BYTES 1024
@@ -44,20 +45,28 @@ struct conn {
     bool waits;
     char *token; /* owned */
     uint8_t digest[CRYPTO_SHA256_LEN];
-    struct deadline give_up;
+    struct deadline give_up; /* for the question, or its answer; never: the peer keeps it idle */
 };
 
 struct oauth {
     struct judge *judge;
     struct loop loop;
-    int listen_fd, asks_fd;
-    struct loop_watch listen_watch, asks_watch;
+    struct acceptor listen, asks;
     struct conn *conns, *closed;
     size_t n_conns, n_waiting;
-    bool changed; /* those that wait are to be looked at */
+    size_t n_timed;   /* connections with a time to give up */
+    size_t n_refused; /* in a row, for want of room */
+    bool changed;     /* those that wait are to be looked at */
 };
 
 /* ---- connections ---- */
+
+static void give_up_at(struct oauth *o, struct conn *c, struct deadline d)
+{
+    o->n_timed -= c->give_up.at_ms >= 0;
+    o->n_timed += d.at_ms >= 0;
+    c->give_up = d;
+}
 
 static void forget_question(struct oauth *o, struct conn *c)
 {
@@ -73,6 +82,7 @@ static void conn_close(struct oauth *o, struct conn *c)
     if (c->fd < 0)
         return;
     forget_question(o, c);
+    give_up_at(o, c, DEADLINE_NEVER);
     loop_remove(&o->loop, &c->watch);
     auto_close_fd(&c->fd);
     *c->at = c->next;
@@ -111,6 +121,7 @@ static void send_answer(struct oauth *o, struct conn *c, const struct buf *head)
     }
     fcgi_reader_clear(&c->reader);
     fcgi_reader_init(&c->reader, 0);
+    give_up_at(o, c, DEADLINE_NEVER);
 }
 
 static void refuse(struct oauth *o, struct conn *c, const char *text)
@@ -160,7 +171,7 @@ static void judge_conn(struct oauth *o, struct conn *c, const char *token, bool 
     } else if (first) {
         c->token = mem_strdup(token);
         c->waits = true;
-        c->give_up = deadline_in_ms(WAIT_MS);
+        give_up_at(o, c, deadline_in_ms(WAIT_MS));
         o->n_waiting++;
     }
 }
@@ -197,6 +208,8 @@ static void on_conn(void *owner, void *item, uint32_t events)
         conn_close(o, c);
         return;
     }
+    if (c->give_up.at_ms < 0)
+        give_up_at(o, c, deadline_in_ms(REQUEST_MS));
     int rc = fcgi_reader_feed(&c->reader, data, (size_t)n, &e);
     explicit_bzero(data, (size_t)n);
     if (rc < 0)
@@ -205,53 +218,29 @@ static void on_conn(void *owner, void *item, uint32_t events)
         on_question(o, c);
 }
 
-static void conn_add(struct oauth *o, int take_fd)
+static void conn_add(void *owner, int take_fd)
 {
+    struct oauth *o = owner;
     struct err e = ERR_INIT;
 
     if (o->n_conns == CONNS_MAX) {
-        log_warn("%d connections are open; a further one is closed", CONNS_MAX);
+        if (o->n_refused++ == 0) /* told once until there is room again */
+            log_warn("%d connections ask about access tokens; further ones are closed", CONNS_MAX);
         close(take_fd);
         return;
     }
+    o->n_refused = 0;
     struct conn *c = mem_alloc(sizeof *c);
-    *c = (struct conn){.next = o->conns, .at = &o->conns, .fd = take_fd};
+    *c = (struct conn){.next = o->conns, .at = &o->conns, .fd = take_fd, .give_up = DEADLINE_NEVER};
     c->watch = LOOP_WATCH_INIT;
     fcgi_reader_init(&c->reader, 0);
     if (c->next)
         c->next->at = &c->next;
     o->conns = c;
     o->n_conns++;
+    give_up_at(o, c, deadline_in_ms(REQUEST_MS));
     if (loop_add(&o->loop, &c->watch, c->fd, EPOLLIN | EPOLLRDHUP, on_conn, c, &e) < 0)
         conn_close(o, c);
-}
-
-static void on_listen(void *owner, void *item, uint32_t events)
-{
-    struct oauth *o = owner;
-
-    (void)item;
-    (void)events;
-    for (int i = 0; i < BATCH; i++) {
-        int fd = accept4(o->listen_fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0)
-            return;
-        conn_add(o, fd);
-    }
-}
-
-static void on_ask(void *owner, void *item, uint32_t events)
-{
-    struct oauth *o = owner;
-
-    (void)item;
-    (void)events;
-    for (int i = 0; i < BATCH; i++) {
-        int fd = sock_accept_over(o->asks_fd);
-        if (fd < 0)
-            return;
-        conn_add(o, fd);
-    }
 }
 
 /* ---- the loop ---- */
@@ -261,17 +250,20 @@ static void on_changed(void *ctx)
     ((struct oauth *)ctx)->changed = true;
 }
 
-static void look_at_waiting(struct oauth *o)
+static void look_at_conns(struct oauth *o)
 {
     o->changed = false;
     for (struct conn *c = o->conns, *next; c; c = next) {
         next = c->next;
-        if (!c->waits)
-            continue;
         if (deadline_passed(c->give_up)) {
-            refuse(o, c, "the issuer does not answer in time");
+            if (c->waits)
+                refuse(o, c, "the issuer does not answer in time");
+            else
+                conn_close(o, c); /* half a question */
             continue;
         }
+        if (!c->waits)
+            continue;
         AUTO_FREE char *token = mem_strdup(c->token); /* judge_conn may forget it */
         judge_conn(o, c, token, false);
         explicit_bzero(token, strlen(token));
@@ -280,24 +272,27 @@ static void look_at_waiting(struct oauth *o)
 
 static int turn(struct oauth *o, const sigset_t *while_waiting, struct err *e)
 {
-    struct deadline d = o->n_waiting > 0 ? deadline_in_ms(TICK_MS) : DEADLINE_NEVER;
+    struct deadline d = o->n_timed > 0 ? deadline_in_ms(TICK_MS) : DEADLINE_NEVER;
 
+    d = deadline_min(d, deadline_min(o->listen.again, o->asks.again));
     if (judge_wait(o->judge, &o->loop, d, while_waiting, e) < 0)
         return -1;
-    if (o->changed || o->n_waiting > 0)
-        look_at_waiting(o);
+    if (o->changed || o->n_timed > 0)
+        look_at_conns(o);
     free_closed(o);
-    return 0;
+    acceptor_tick(&o->listen);
+    acceptor_tick(&o->asks);
+    if (o->listen.failure.kind != ERR_NONE)
+        *e = o->listen.failure;
+    return o->listen.failure.kind == ERR_NONE ? 0 : -1;
 }
 
 int judge_serve(const struct settings *s, const struct judge_secrets *secrets, int listen_fd,
                 int asks_fd, struct err *e)
 {
     struct oauth o = {.loop = LOOP_INIT,
-                      .listen_fd = listen_fd,
-                      .asks_fd = asks_fd,
-                      .listen_watch = LOOP_WATCH_INIT,
-                      .asks_watch = LOOP_WATCH_INIT};
+                      .listen = ACCEPTOR_INIT(listen_fd, false, conn_add),
+                      .asks = ACCEPTOR_INIT(asks_fd, true, conn_add)};
     sigset_t while_waiting;
 
     o.judge = judge_new(s, secrets->state_fd, secrets->client, on_changed, &o, e);
@@ -305,9 +300,9 @@ int judge_serve(const struct settings *s, const struct judge_secrets *secrets, i
     if (rc == 0)
         rc = loop_init(&o.loop, &o, e);
     if (rc == 0)
-        rc = loop_add(&o.loop, &o.listen_watch, listen_fd, EPOLLIN, on_listen, NULL, e);
+        rc = acceptor_open(&o.listen, &o.loop, e);
     if (rc == 0 && asks_fd >= 0)
-        rc = loop_add(&o.loop, &o.asks_watch, asks_fd, EPOLLIN, on_ask, NULL, e);
+        rc = acceptor_open(&o.asks, &o.loop, e);
     while (rc == 0 && !stop_requested())
         rc = turn(&o, &while_waiting, e);
     while (o.conns)
@@ -368,6 +363,7 @@ int judge_main(const struct settings *s, const struct account *workers, int list
     explicit_bzero(s->file_secret, strlen(s->file_secret));
     explicit_bzero(s->old_secret, strlen(s->old_secret));
     explicit_bzero(s->api_token, strlen(s->api_token));
+    fdio_allow(CONNS_MAX + SPARE_FDS);
     json_object_seed(0); /* from a file, which cannot be opened later */
     const struct privsep_needs needs = {.files = talks ? privsep_network_files : NULL,
                                         .folder_fd = secrets.state_fd,

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "common/base/buf.h"
 #include "common/base/err.h"
 #include "fcgi/process/resources.h"
 
@@ -38,9 +39,32 @@ int judge_serve(const struct settings *s, const struct judge_secrets *secrets, i
 int judge_main(const struct settings *s, const struct account *workers, int listen_fd, int asks_fd,
                struct err *e);
 
-/*
- * Asks that process about "Bearer TOKEN": over a pair of sockets (over; sock_connect_over), or
- * without one (-1) at path. *out_good; text: the row or the reason. -1: it does not answer.
- */
-int judge_ask(int over, const char *path, int64_t limit_ms, const char *authorization,
-              bool *out_good, char *text, size_t size, struct err *e);
+#define JUDGE_TEXT_MAX 320
+
+/* What that process says about a token. */
+struct judge_verdict {
+    bool good;
+    char text[JUDGE_TEXT_MAX]; /* the row, or the reason */
+    struct err why;            /* ERR_NONE: it has answered */
+};
+
+/* A question that is under way, for a process that must not wait. */
+struct judge_question {
+    int fd; /* readable when there is more of the answer; -1: the verdict is there */
+    struct buf answer;
+    struct judge_verdict verdict;
+};
+
+/* over and path as for judge_ask; what goes wrong is the verdict. */
+void judge_question_begin(struct judge_question *q, int over, const char *path,
+                          const char *authorization);
+/* Reads what has come. true: the verdict is there. */
+bool judge_question_go_on(struct judge_question *q);
+/* Its time is over. */
+void judge_question_give_up(struct judge_question *q);
+void judge_question_clear(struct judge_question *q);
+
+/* Asks that process about "Bearer TOKEN": over a pair of sockets (over; sock_connect_over), or
+ * without one (-1) at path. */
+void judge_ask(int over, const char *path, int64_t limit_ms, const char *authorization,
+               struct judge_verdict *out);

@@ -9,6 +9,7 @@
 #include "common/rpc/json.h"
 #include "fcgi/oauth/oauth_settings.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,15 @@ struct file_mark {
     int64_t changed_ns;
 };
 
+/* A file of builtin's. */
+struct kept_file {
+    const char *name;
+    size_t max; /* bytes */
+    int (*take)(struct provider *p, const char *text, size_t len, struct err *e);
+    struct file_mark mark;                       /* of what was taken */
+    char problem[sizeof((struct err *)0)->text]; /* as logged; "": none */
+};
+
 struct provider {
     const struct settings *s;
     struct talks *talks;
@@ -54,9 +64,10 @@ struct provider {
     unsigned looks, fetches;
     /* files */
     struct deadline files_at;
-    struct file_mark keys_mark, revoked_mark;
+    struct kept_file files[2];
 };
 
+static int take_revoked(struct provider *p, const char *text, size_t len, struct err *e);
 static void on_metadata(void *ctx, const char *text, size_t len, const char *why);
 static void on_keys(void *ctx, const char *text, size_t len, const char *why);
 
@@ -242,45 +253,62 @@ bool provider_look(struct provider *p, bool may_begin)
 /* ---- files of builtin ---- */
 
 /* 1: the file is another one than before, and in text; 0: it is not, or not there. */
-static int read_if_changed(const struct provider *p, const char *name, struct file_mark *mark,
-                           struct buf *text, struct err *e)
+static int read_if_changed(const struct provider *p, const struct kept_file *file,
+                           struct file_mark *out_mark, struct buf *text, struct err *e)
 {
-    AUTO_FD int fd = openat(p->state_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    AUTO_FD int fd = openat(p->state_fd, file->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const struct file_mark *before = &file->mark;
     struct stat st;
 
+    if (fd < 0 && errno == ENOENT)
+        return 0;
     if (fd < 0 || fstat(fd, &st) < 0)
+        return err_errno(e, "it cannot be opened");
+    *out_mark = (struct file_mark){st.st_ino, st.st_size, clock_ns_of(st.st_mtim)};
+    if (out_mark->ino == before->ino && out_mark->size == before->size &&
+        out_mark->changed_ns == before->changed_ns)
         return 0;
-    const struct file_mark now = {st.st_ino, st.st_size, clock_ns_of(st.st_mtim)};
-    if (now.ino == mark->ino && now.size == mark->size && now.changed_ns == mark->changed_ns)
-        return 0;
-    *mark = now;
     return fdio_read_to_end(fd, text, e) < 0 ? -1 : 1;
+}
+
+static int take_revoked(struct provider *p, const char *text, size_t len, struct err *e)
+{
+    json_auto_t *list = json_parse(text, len, 2, e);
+
+    if (!json_is_array(list))
+        return list ? err_set(e, ERR_INVALID, "it is no list") : -1;
+    json_decref(p->revoked);
+    p->revoked = json_incref(list); /* the other reference goes */
+    return 0;
+}
+
+/* A file counts as known when it has been taken in: one that could not be is tried again, and what
+ * was known before stays until then. true: something new is known. */
+static bool look_at_file(struct provider *p, struct kept_file *file)
+{
+    AUTO_BUF struct buf text = BUF_INIT(file->max);
+    struct err e = ERR_INIT;
+    struct file_mark mark;
+    int rc = read_if_changed(p, file, &mark, &text, &e);
+
+    if (rc > 0 && (rc = file->take(p, buf_str(&text), text.len, &e)) == 0) {
+        file->mark = mark;
+        file->problem[0] = '\0';
+        return true;
+    }
+    if (rc < 0 && strcmp(file->problem, e.text) != 0) {
+        log_error("%s: %s; what was known before stays", file->name, e.text);
+        snprintf(file->problem, sizeof file->problem, "%s", e.text);
+    }
+    return false;
 }
 
 static void look_at_files(struct provider *p)
 {
-    AUTO_BUF struct buf keys = BUF_INIT(JWKS_TEXT_MAX), revoked = BUF_INIT(REVOKED_MAX);
-    struct err e = ERR_INIT;
+    bool changed = false;
 
-    int rc = read_if_changed(p, PROVIDER_KEYS_FILE, &p->keys_mark, &keys, &e);
-    bool changed = rc > 0;
-    if (rc < 0 || (rc > 0 && take_keys(p, keys.data, keys.len, &e) < 0))
-        log_error(PROVIDER_KEYS_FILE ": %s; the keys stay as they were", e.text);
-    rc = read_if_changed(p, PROVIDER_REVOKED_FILE, &p->revoked_mark, &revoked, &e);
-    if (rc > 0) {
-        json_t *list = json_parse(buf_str(&revoked), revoked.len, 2, &e);
-        if (json_is_array(list)) {
-            json_decref(p->revoked);
-            p->revoked = list;
-            changed = true;
-        } else {
-            json_decref(list);
-            rc = -1;
-        }
-    }
-    if (rc < 0)
-        log_error(PROVIDER_REVOKED_FILE ": %s; the grants stay as they were",
-                  *e.text ? e.text : "it is no list");
+    for (size_t i = 0; i < ARRAY_LEN(p->files); i++)
+        changed |= look_at_file(p, &p->files[i]);
     if (changed)
         p->changed(p->ctx);
 }
@@ -292,15 +320,18 @@ struct provider *provider_new(const struct settings *s, struct talks *talks, int
 {
     struct provider *p = mem_alloc(sizeof *p);
 
-    *p = (struct provider){.s = s,
-                           .talks = talks,
-                           .state_fd = state_fd,
-                           .changed = changed,
-                           .ctx = ctx,
-                           .looks = LOOKS_MAX,
-                           .looks_filled_ms = clock_mono_ms(),
-                           .fetch_at = state_fd < 0 ? deadline_in_ms(0) : DEADLINE_NEVER,
-                           .files_at = state_fd < 0 ? DEADLINE_NEVER : deadline_in_ms(0)};
+    *p = (struct provider){
+        .s = s,
+        .talks = talks,
+        .state_fd = state_fd,
+        .changed = changed,
+        .ctx = ctx,
+        .looks = LOOKS_MAX,
+        .looks_filled_ms = clock_mono_ms(),
+        .fetch_at = state_fd < 0 ? deadline_in_ms(0) : DEADLINE_NEVER,
+        .files = {{.name = PROVIDER_KEYS_FILE, .max = JWKS_TEXT_MAX, .take = take_keys},
+                  {.name = PROVIDER_REVOKED_FILE, .max = REVOKED_MAX, .take = take_revoked}},
+        .files_at = state_fd < 0 ? DEADLINE_NEVER : deadline_in_ms(0)};
     snprintf(p->problem, sizeof p->problem, PROBLEM_AT_FIRST);
     return p;
 }

@@ -128,7 +128,7 @@ static void broker_main(const struct settings *s, int listen_fd, int said_fd, pi
     if (config.limits.tenant_runs == 0) /* there is one tenant */
         config.limits.tenant_runs = config.limits.max_runs;
     config.path = socket_path;
-    int rc = broker_serve(&config, listen_fd, -1, &e);
+    int rc = broker_serve(&config, listen_fd, NULL, &e);
     remove_sockets(); /* our parent may have been killed */
     if (rc < 0)
         log_error("%s", e.text);

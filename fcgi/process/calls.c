@@ -37,6 +37,7 @@ enum call_state calls_state(const struct calls *c, size_t i, int64_t now_ms)
 void calls_clear(struct calls *c, size_t i)
 {
     atomic_store(&c->entries[i].tenant, 0);
+    atomic_store(&c->entries[i].turn, 0);
     atomic_store(&c->entries[i].since_ms, 0);
 }
 
@@ -80,14 +81,17 @@ enum call_room call_admit(const struct call_place *p, const char *tenant, size_t
 
     if (!p->calls)
         return CALL_HAS_ROOM;
+    /* First seen, then counted: of two that come at once, one at least sees the other. */
+    atomic_store(&p->calls->entries[p->i].tenant, key);
+    const uint64_t turn = atomic_fetch_add(&p->calls->turns, 1) + 1;
+    atomic_store(&p->calls->entries[p->i].turn, turn);
     for (size_t i = 0, n = atomic_load(&p->calls->n_used); i < n && i < p->n; i++) {
         const struct call_entry *entry = &p->calls->entries[i];
-        if (i == p->i || atomic_load_explicit(&entry->since_ms, memory_order_relaxed) == 0)
+        if (i == p->i || atomic_load(&entry->since_ms) == 0)
             continue;
         taken++;
-        own += atomic_load_explicit(&entry->tenant, memory_order_relaxed) == key;
+        own += atomic_load(&entry->tenant) == key && atomic_load(&entry->turn) < turn;
     }
-    atomic_store(&p->calls->entries[p->i].tenant, key);
     if (own < most && share_allows(own, taken, p->max))
         return CALL_HAS_ROOM;
     own -= own < CALL_RESERVE ? own : CALL_RESERVE;

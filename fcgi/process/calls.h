@@ -16,10 +16,12 @@
 struct call_entry {
     _Atomic int64_t since_ms; /* 0: the worker has no call */
     _Atomic uint64_t tenant;  /* share_key, once it is known */
+    _Atomic uint64_t turn;    /* in which its tenant's calls were counted; 0: that is under way */
 };
 
 /* Written by workers: the master believes nothing but their own entries. */
 struct calls {
+    _Atomic uint64_t turns;  /* of calls that were counted */
     _Atomic size_t n_used;   /* the entries behind these have no worker */
     _Atomic bool wants_wake; /* the master does not look by itself */
     _Atomic bool last;       /* the server ends: no other worker serves what has connected */
@@ -59,5 +61,6 @@ enum call_room {
     CALL_HAS_ROOM,
 };
 
-/* May this tenant (NULL: none) have the call that has begun? most: of one tenant, as nginx says. */
+/* May this tenant (NULL: none) have the call that has begun? Of calls that come at once no more
+ * have room than there is. most: of one tenant, as nginx says. */
 enum call_room call_admit(const struct call_place *p, const char *tenant, size_t most);

@@ -44,7 +44,6 @@ struct guard {
     int64_t started_ms;
     struct deadline start_at; /* without a master */
     bool can_start;           /* the settings and sockets are usable */
-    bool draining;            /* sandcgi drain */
     pid_t waiter;             /* takes over when it ends well; 0: none runs */
     bool stopping;
     bool again; /* starts once more when it has stopped */
@@ -111,7 +110,7 @@ static void master_start(struct guard *g)
                                          .sessions_fd = g->sessions_fd,
                                          .oauth_fd = g->oauth_fd,
                                          .signal_fd = g->signal_fd,
-                                         .draining = g->draining,
+                                         .draining = g->kept.draining,
                                          .mask = g->mask};
     pid_t pid = fork();
 
@@ -271,8 +270,8 @@ static void on_signal(struct guard *g)
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             guard_stop(g);
         reload |= info.ssi_signo == SIGHUP;
-        if (info.ssi_signo == SIGURG && !g->draining) {
-            g->draining = true;
+        if (info.ssi_signo == SIGURG && !g->kept.draining) {
+            g->kept.draining = true;
             log_asked(g, AUDIT_DRAIN, "draining: /readyz answers 503");
             signal_masters(g, SIGURG);
         }
@@ -309,7 +308,7 @@ static void guard_loop(struct guard *g)
         if (wanted && deadline_passed(g->start_at))
             master_start(g);
         if (!g->waiter && !g->stopping && server_sockets_are_beside(&g->kept.sockets))
-            g->waiter = takeover_wait(g->settings, g->kept.sockets.fds[SOCKET_CONNS_OUT],
+            g->waiter = takeover_wait(g->settings, g->kept.sockets.fds[SOCKET_METRICS_CONNS_OUT],
                                       g->kept.lock_fd, &g->mask);
         poll(p, ARRAY_LEN(p),
              deadline_poll_ms(wanted && !g->kept.master ? deadline_min(g->start_at, g->lock_at)
@@ -443,6 +442,7 @@ static int start_again(struct guard *g)
     for (size_t i = 0; i < N_SOCKETS; i++)
         if (!g->kept.sockets.handed[i])
             auto_close_fd(&g->kept.sockets.fds[i]);
+    g->kept.draining = false;
     handover_exec(&g->kept, g->program, g->config_path, &e);
     refuse(g, AUDIT_RESTART_REFUSED, &e);
     return 1;

@@ -61,6 +61,8 @@ void handover_take(struct handover *h)
             h->asked_pid = (pid_t)value;
         else if (strcmp(word, "asked_uid") == 0)
             h->asked_uid = (uid_t)value;
+        else if (strcmp(word, "draining") == 0)
+            h->draining = value;
         else
             take_fd(h, word, (int)value);
     }
@@ -76,8 +78,8 @@ static void give_fd(struct buf *words, const char *name, int fd, int flags)
 /* flags: 0: they outlive an exec; FD_CLOEXEC: they do not. */
 static void give_all(const struct handover *h, struct buf *words, int flags)
 {
-    buf_addf(words, "master=%d asked_pid=%d asked_uid=%u", (int)h->master, (int)h->asked_pid,
-             (unsigned)h->asked_uid);
+    buf_addf(words, "master=%d asked_pid=%d asked_uid=%u draining=%d", (int)h->master,
+             (int)h->asked_pid, (unsigned)h->asked_uid, h->draining);
     for (size_t i = 0; i < h->n_old; i++)
         buf_addf(words, " old=%d", (int)h->old[i]);
     for (size_t i = 0; i < N_SOCKETS; i++) {

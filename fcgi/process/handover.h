@@ -14,6 +14,7 @@ struct handover {
     struct server_sockets sockets;
     pid_t asked_pid; /* who sent the last signal or order; 0: not known */
     uid_t asked_uid;
+    bool draining;  /* sandcgi drain: that waits while settings are reloaded */
     int metrics_fd; /* of the program before; -1: none */
     int lock_fd;    /* of SANDBOX_ROOT; -1: not locked */
     int order_fd;   /* of the order that waits for the outcome (control.h); -1: none */

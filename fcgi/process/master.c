@@ -32,7 +32,6 @@
 #define PAUSE_MAX_MS 5000
 #define GRACE_MS     5000 /* on top of the longest run, for a drain to end by itself */
 #define TOKENS_MS    250  /* between two looks at SANDCGI_TOKENS_FILE */
-#define HUB_ASK_MS   500  /* for a verdict about a token; other streams wait meanwhile */
 #define LOOK_MS      25   /* between two looks at workers with brief calls */
 #define SHRINK_MS    1000 /* between two ends of an eighth of the workers that are too many */
 #define SHRINK_PART  8
@@ -44,20 +43,24 @@ static const enum purpose purposes[] = {PURPOSE_BROKER,  PURPOSE_WORKER, PURPOSE
                                         PURPOSE_METRICS, PURPOSE_OAUTH,  PURPOSE_OAUTH};
 
 /* The other sockets are closed: a worker could take connections of others from them. */
-#define FRONT_SOCKETS (1u << SOCKET_CONNS_OUT | 1u << SOCKET_EVENTS_OUT | 1u << SOCKET_ASKS_OUT)
+#define BROKER_CONNS                                                                               \
+    (1u << SOCKET_CONNS_IN | 1u << SOCKET_HUB_CONNS_IN | 1u << SOCKET_METRICS_CONNS_IN)
+#define FRONT_SOCKETS (1u << SOCKET_EVENTS_OUT | 1u << SOCKET_ASKS_OUT)
 static const unsigned kept_sockets[] = {
-    [ROLE_BROKER] = 1u << SOCKET_BROKER | 1u << SOCKET_CONNS_IN,
-    [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_FASTCGI,
-    [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_CONNS_OUT,
+    [ROLE_BROKER] = 1u << SOCKET_BROKER | BROKER_CONNS,
+    [ROLE_WORKER] = FRONT_SOCKETS | 1u << SOCKET_CONNS_OUT | 1u << SOCKET_FASTCGI,
+    [ROLE_METRICS] = 1u << SOCKET_METRICS | 1u << SOCKET_METRICS_CONNS_OUT,
     [ROLE_JUDGE] = 1u << SOCKET_JUDGE | 1u << SOCKET_ASKS_IN,
     [ROLE_OAUTH] = 1u << SOCKET_OAUTH,
-    [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB | 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
+    [ROLE_HUB] = FRONT_SOCKETS | 1u << SOCKET_HUB_CONNS_OUT | 1u << SOCKET_HUB |
+                 1u << SOCKET_EVENTS | 1u << SOCKET_EVENTS_IN,
 };
 
 /* Where nobody is answered any more when the server ends and one of these has. */
-static const enum server_socket served_socket[] = {
-    [ROLE_BROKER] = SOCKET_CONNS_IN, [ROLE_WORKER] = SOCKET_FASTCGI, [ROLE_HUB] = SOCKET_HUB,
-    [ROLE_METRICS] = SOCKET_METRICS, [ROLE_JUDGE] = SOCKET_JUDGE,    [ROLE_OAUTH] = SOCKET_OAUTH,
+static const unsigned served_sockets[] = {
+    [ROLE_BROKER] = BROKER_CONNS,      [ROLE_WORKER] = 1u << SOCKET_FASTCGI,
+    [ROLE_HUB] = 1u << SOCKET_HUB,     [ROLE_METRICS] = 1u << SOCKET_METRICS,
+    [ROLE_JUDGE] = 1u << SOCKET_JUDGE, [ROLE_OAUTH] = 1u << SOCKET_OAUTH,
 };
 
 /* One child that is to run. */
@@ -96,7 +99,12 @@ static int broker_main(struct master *m, struct err *e)
     struct broker_config config = broker_config_of(m->settings, m->workers.uid);
 
     config.watch_site = strncmp(config.base_url, "https:", 6) == 0;
-    return broker_serve(&config, m->sockets.fds[SOCKET_BROKER], m->sockets.fds[SOCKET_CONNS_IN], e);
+    const int *fds = m->sockets.fds;
+    const int conns[OP_SENDERS] = {[OP_FROM_OWN] = -1,
+                                   [OP_FROM_CALLS] = fds[SOCKET_CONNS_IN],
+                                   [OP_FROM_HUB] = fds[SOCKET_HUB_CONNS_IN],
+                                   [OP_FROM_METRICS] = fds[SOCKET_METRICS_CONNS_IN]};
+    return broker_serve(&config, fds[SOCKET_BROKER], conns, e);
 }
 
 /* Workers and hub parse hostile input: they drop all rights, and erase the secrets that only the
@@ -118,11 +126,9 @@ static int front_main(struct master *m, const struct child_slot *slot, struct er
     explicit_bzero(m->settings->old_secret, strlen(m->settings->old_secret));
     explicit_bzero(m->settings->api_token, strlen(m->settings->api_token));
     app_set_sessions(&app, m->sessions_fd);
-    client_connect_over(m->sockets.fds[SOCKET_CONNS_OUT]);
+    client_connect_over(m->sockets.fds[hub ? SOCKET_HUB_CONNS_OUT : SOCKET_CONNS_OUT]);
     event_sender_use(&app.events, TAKE_FD(m->sockets.fds[SOCKET_EVENTS_OUT]));
     app.asks_fd = m->sockets.fds[SOCKET_ASKS_OUT];
-    if (hub)
-        app.ask_ms = HUB_ASK_MS;
     if (!hub)
         app.place = (struct call_place){.calls = m->calls,
                                         .i = (size_t)(slot - m->slots) - m->first_worker,
@@ -154,7 +160,7 @@ static int role_main(struct master *m, const struct child_slot *slot, struct err
         return broker_main(m, e);
     case ROLE_METRICS:
         return metrics_main(m->settings, &m->workers, &calls, fds[SOCKET_METRICS],
-                            fds[SOCKET_CONNS_OUT], e);
+                            fds[SOCKET_METRICS_CONNS_OUT], e);
     case ROLE_JUDGE:
         return judge_main(m->settings, &m->workers, fds[SOCKET_JUDGE], fds[SOCKET_ASKS_IN], e);
     case ROLE_OAUTH:
@@ -173,9 +179,7 @@ static void child_main(struct master *m, const struct child_slot *slot, pid_t pa
     if (getppid() != parent)
         _exit(0);
     log_setup((enum log_level)m->settings->log_level, role_names[slot->role]);
-    for (size_t i = 0; i < N_SOCKETS; i++)
-        if (!(kept_sockets[slot->role] & 1u << i))
-            auto_close_fd(&m->sockets.fds[i]);
+    server_sockets_keep(&m->sockets, kept_sockets[slot->role]);
     auto_close_fd(&m->signal_fd);
     if (slot->role != ROLE_OAUTH)
         auto_close_fd(&m->oauth_fd);
@@ -242,7 +246,7 @@ static void on_child_exit(struct master *m, pid_t pid, int status)
         if (slot->role == ROLE_WORKER)
             calls_clear(m->calls, i - m->first_worker);
         if (m->stopping && !m->followed)
-            server_socket_shut(&m->sockets, served_socket[slot->role]);
+            server_sockets_shut(&m->sockets, served_sockets[slot->role]);
         slot->pid = 0;
         slot->ending = false;
         return;
@@ -270,7 +274,7 @@ static void master_stop(struct master *m)
     m->stopping = true;
     atomic_store(&m->calls->last, true);
     if (server_sockets_keep_queue(&m->sockets)) /* else when a worker has found it empty */
-        server_socket_shut(&m->sockets, SOCKET_FASTCGI);
+        server_sockets_shut(&m->sockets, served_sockets[ROLE_WORKER]);
     for (size_t i = 1; i < m->n_slots; i++)
         if (m->slots[i].pid > 0)
             kill(m->slots[i].pid, SIGTERM);
@@ -294,7 +298,7 @@ static struct deadline end_broker(struct master *m)
 static void master_leave(struct master *m)
 {
     m->stopping = m->followed = m->broker_asked = true;
-    auto_close_fd(&m->sockets.fds[SOCKET_CONNS_IN]); /* else it would be open without a broker */
+    server_sockets_keep(&m->sockets, ~BROKER_CONNS); /* else they would be open without a broker */
     for (size_t i = 0; i < m->n_slots; i++)
         if (m->slots[i].pid > 0)
             kill(m->slots[i].pid, m->slots[i].role == ROLE_BROKER ? SIGHUP : SIGTERM);

@@ -30,6 +30,10 @@ const char *const server_socket_names[N_SOCKETS] = {
     [SOCKET_CONTROL] = "control",
     [SOCKET_CONNS_IN] = "conns_in",
     [SOCKET_CONNS_OUT] = "conns_out",
+    [SOCKET_HUB_CONNS_IN] = "hub_conns_in",
+    [SOCKET_HUB_CONNS_OUT] = "hub_conns_out",
+    [SOCKET_METRICS_CONNS_IN] = "metrics_conns_in",
+    [SOCKET_METRICS_CONNS_OUT] = "metrics_conns_out",
     [SOCKET_EVENTS_IN] = "events_in",
     [SOCKET_EVENTS_OUT] = "events_out",
     [SOCKET_ASKS_IN] = "asks_in",
@@ -261,10 +265,18 @@ bool server_sockets_keep_queue(const struct server_sockets *s)
            family == AF_UNIX;
 }
 
-void server_socket_shut(const struct server_sockets *s, enum server_socket which)
+void server_sockets_keep(struct server_sockets *s, unsigned which)
 {
-    if (!s->handed[which])
-        shutdown(s->fds[which], SHUT_RD);
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (!(which & 1u << i))
+            auto_close_fd(&s->fds[i]);
+}
+
+void server_sockets_shut(const struct server_sockets *s, unsigned which)
+{
+    for (size_t i = 0; i < N_SOCKETS; i++)
+        if (which & 1u << i && !s->handed[i])
+            shutdown(s->fds[i], SHUT_RD);
 }
 
 void server_sockets_close(struct server_sockets *s)

@@ -7,8 +7,9 @@
 #include "fcgi/process/resources.h"
 
 /* SOCKET_HUB, SOCKET_EVENTS: -1 without a hub; SOCKET_METRICS, SOCKET_JUDGE, SOCKET_OAUTH:
- * likewise. …_IN and …_OUT are pairs, on which workers and hub send: connections to the broker,
- * events to the hub, connections to the process that judges access tokens. */
+ * likewise. …_IN and …_OUT are pairs, on which workers and hub send: connections to the broker (by
+ * which pair they come tells it who sends: the workers, the hub, the metrics), events to the hub,
+ * connections to the process that judges access tokens. */
 enum server_socket {
     SOCKET_FASTCGI,
     SOCKET_BROKER,
@@ -20,6 +21,10 @@ enum server_socket {
     SOCKET_CONTROL, /* the guard's alone (control.h) */
     SOCKET_CONNS_IN,
     SOCKET_CONNS_OUT,
+    SOCKET_HUB_CONNS_IN,
+    SOCKET_HUB_CONNS_OUT,
+    SOCKET_METRICS_CONNS_IN,
+    SOCKET_METRICS_CONNS_OUT,
     SOCKET_EVENTS_IN,
     SOCKET_EVENTS_OUT,
     SOCKET_ASKS_IN,
@@ -34,7 +39,8 @@ struct server_sockets {
 };
 
 #define SERVER_SOCKETS_INIT                                                                        \
-    ((struct server_sockets){.fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
+    ((struct server_sockets){                                                                      \
+        .fds = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}})
 
 /* The name of a socket in SANDCGI_HANDOVER. */
 extern const char *const server_socket_names[N_SOCKETS];
@@ -53,11 +59,13 @@ bool server_sockets_are_beside(const struct server_sockets *s);
 /* Gives those their addresses: from now on calls come here. -1: some may have them. */
 int server_sockets_take_over(struct server_sockets *open, const struct settings *s, struct err *e);
 
-/* From now on an attempt to connect fails at once. The connections in the queue can still be
- * accepted if the socket keeps its queue. Nothing happens to a socket that was handed over: it
+/* Closes all but these (bits of enum server_socket). */
+void server_sockets_keep(struct server_sockets *s, unsigned which);
+/* From now on an attempt to connect to these fails at once. The connections in the queue can still
+ * be accepted if the socket keeps its queue. Nothing happens to a socket that was handed over: it
  * serves the next server, too. */
-void server_socket_shut(const struct server_sockets *s, enum server_socket which);
-/* Does the queue of the FastCGI socket outlive server_socket_shut? That of a TCP socket does not.
+void server_sockets_shut(const struct server_sockets *s, unsigned which);
+/* Does the queue of the FastCGI socket outlive server_sockets_shut? That of a TCP socket does not.
  */
 bool server_sockets_keep_queue(const struct server_sockets *s);
 

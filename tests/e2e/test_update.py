@@ -189,12 +189,15 @@ def _():
     equal(site.process.wait(10), 0, "exit status")
 
 
-@test("drain does not wait for ever, and a reload takes it back")
+@test("drain does not wait for ever; a reload leaves the server draining, and a restart takes it back")
 def _():
     site = sites.own()
     os.kill(site.process.pid, signal.SIGURG)
     wait_until(lambda: _ready(site) == 503, 10, "it is not ready")
     site.reload()
+    wait_until(lambda: "the earlier generation has ended" in site.log(), 20, "it reloads")
+    equal(_ready(site), 503)
+    equal(subprocess.run([site.binary, "restart", "--config", site.config], env=site.tool_environment(), timeout=60, check=False).returncode, 0)
     wait_until(lambda: _ready(site) == 200, 30, "it is ready")
     client = sites.new_conversation(site.client())
     connection = client.begin_run("sleep 3; echo done", "bash")

@@ -4,9 +4,13 @@
 
 #include "common/base/crypto.h"
 #include "common/base/fdio.h"
+#include "common/base/log.h"
 #include "common/base/node.h"
+#include "common/base/share.h"
 #include "common/rpc/json.h"
+#include "common/sandbox/files/beneath.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +19,8 @@
 #include <unistd.h>
 
 #define RESPONSE_MAX  (32u * 1024 * 1024)
+#define WAITING_MAX   RESPONSE_MAX /* bytes of all responses that nobody has taken yet */
+#define SMALL_MAX     (64u * 1024) /* their number bounds those that are no larger */
 #define DIGITS        "0123456789abcdef"
 #define RESPONSE_MARK ".r" /* in names: of the FIFO, */
 #define FILE_MARK     ".a" /* of a response's file */
@@ -64,8 +70,8 @@ bool mcp_mailbox_cancel(int sessions_fd, const char *session, const json_t *requ
 
 /* ---- responses ---- */
 
-/* What the FIFO carries: the random part of a file's name. Few of them fill it, so responses that
- * are not taken do not fill the disk. */
+/* What the FIFO carries: the random part of a file's name. Few of them fill it, so small responses
+ * that are not taken do not fill the disk; large ones need has_room. */
 struct note {
     char hex[MCP_MAILBOX_HEX + 1];
     char room[NOTE_LEN - MCP_MAILBOX_HEX - 1];
@@ -109,6 +115,33 @@ json_t *mcp_mailbox_take(const struct mcp_mailbox *m)
     return json_parse(buf_str(&text), text.len, JSON_MAX_DEPTH, &e);
 }
 
+static size_t session_len(const char *name)
+{
+    return strcspn(name, ".");
+}
+
+/* Is there room for the response in that file, which is there with its length? Each is seen before
+ * it looks at the others, so that those that come at once do not take more than there is. */
+static bool has_room(int dir_fd, const char *name, size_t len)
+{
+    AUTO_DIR DIR *dir = beneath_open_dir(dir_fd, ".");
+    size_t own = 0, taken = 0;
+
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        const char *mark = strstr(entry->d_name, FILE_MARK);
+        struct stat st;
+
+        if (!mark || strcmp(entry->d_name, name) == 0 ||
+            fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        taken += (size_t)st.st_size;
+        if (session_len(entry->d_name) == session_len(name) &&
+            memcmp(entry->d_name, name, session_len(name)) == 0)
+            own += (size_t)st.st_size;
+    }
+    return dir && taken + len <= WAITING_MAX && share_allows(own, taken, WAITING_MAX);
+}
+
 static int write_response(int dir, const char *name, const json_t *response)
 {
     AUTO_BUF struct buf text = BUF_INIT(RESPONSE_MAX);
@@ -118,7 +151,15 @@ static int write_response(int dir, const char *name, const json_t *response)
     if (!buf_ok(&text))
         return -1;
     AUTO_FD int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return fd < 0 ? -1 : fdio_write_all(fd, text.data, text.len, &e);
+    if (fd < 0)
+        return -1;
+    if (text.len > SMALL_MAX &&
+        (ftruncate(fd, (off_t)text.len) < 0 || !has_room(dir, name, text.len))) {
+        log_info("a client's response of %zu bytes is dropped: too much waits to be taken",
+                 text.len);
+        return -1;
+    }
+    return fdio_write_all(fd, text.data, text.len, &e);
 }
 
 /* Of an id "<hex>-<n>"; -1: not an id of ours. */

@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/fdio.h"
 #include "common/base/log.h"
+#include "common/base/privsep.h"
 #include "common/base/sock.h"
 #include "common/fetch/fetch.h"
 #include "fcgi/process/sockets.h"
@@ -19,6 +20,7 @@
 #define FETCH_MS  5000
 #define TALK_MS   2000  /* for the question, which is there already */
 #define ANSWER_MS 20000 /* FETCH_MS, and the start and end of a process on a busy machine */
+#define IN_FD     3     /* where questions come from */
 #define GOOD      '+'   /* begins an answer, before the document */
 #define BAD       '-'   /* before the reason */
 
@@ -55,15 +57,26 @@ static void serve_one(int conn)
     sock_send_message(conn, answer.data, answer.len, -1, &e);
 }
 
+/* It has its end of the pair and the log: not the folder of keys, nor a socket that others connect
+ * to. It starts a process for each document, which gives up the rest (fetch.h). */
+static int enter(int in_fd, const struct account *account, struct err *e)
+{
+    const int kept[] = {-1, -1, STDERR_FILENO, in_fd};
+
+    if (privsep_keep_fds(kept, ARRAY_LEN(kept)) < 0)
+        return err_errno(e, "descriptors cannot be closed");
+    return account_become(account, e);
+}
+
 __attribute__((noreturn)) static void documents_main(int in_fd, const struct account *account,
                                                      pid_t parent)
 {
-    struct pollfd p = {.fd = in_fd, .events = POLLIN};
+    struct pollfd p = {.fd = IN_FD, .events = POLLIN};
     struct err e = ERR_INIT;
 
     log_set_role("documents");
-    if (account_become(account, &e) < 0) {
-        log_error("%s", e.text);
+    if (enter(in_fd, account, &e) < 0) {
+        log_error("the process that fetches documents: %s", e.text);
         _exit(1);
     }
     while (getppid() == parent) {
@@ -71,7 +84,7 @@ __attribute__((noreturn)) static void documents_main(int in_fd, const struct acc
             break;
         if (p.revents & (POLLHUP | POLLERR))
             break;
-        AUTO_FD int conn = p.revents ? sock_accept_over(in_fd) : -1;
+        AUTO_FD int conn = p.revents ? sock_accept_over(IN_FD) : -1;
         if (conn >= 0)
             serve_one(conn);
     }

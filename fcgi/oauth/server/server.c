@@ -210,7 +210,7 @@ static void oauth_serve(const void *ctx, const struct http_source *source)
 
 /* ---- the process ---- */
 
-/* Wipes what workers and broker know. The process that fetches documents inherits nothing of it. */
+/* Wipes what workers and broker know, before the process that fetches documents is started. */
 static void forget_secrets(const struct settings *s)
 {
     explicit_bzero(s->file_secret, strlen(s->file_secret));

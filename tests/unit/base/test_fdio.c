@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -151,6 +152,26 @@ static void nothing_stays_open(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* In a process without root: that of a container may not be able to do more either. */
+static void the_limit_of_descriptors_rises_as_far_as_it_may(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit limit = {50, 100};
+        bool low = setrlimit(RLIMIT_NOFILE, &limit) == 0 && (geteuid() != 0 || setuid(65534) == 0);
+        fdio_allow(40);
+        getrlimit(RLIMIT_NOFILE, &limit);
+        low = low && limit.rlim_cur == 50;
+        fdio_allow(1000);
+        getrlimit(RLIMIT_NOFILE, &limit);
+        _exit(!(low && limit.rlim_cur == 100 && limit.rlim_max == 100));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static const struct CMUnitTest tests[] = {
     CASE(what_is_written_reads_back),
     CASE(non_blocking_descriptors_are_waited_for),
@@ -158,6 +179,7 @@ static const struct CMUnitTest tests[] = {
     CASE(a_closed_peer_is_an_error_and_no_signal),
     CASE(reading_names_the_file_and_tells_missing_from_refused),
     CASE(closed_standard_descriptors_are_filled),
+    CASE(the_limit_of_descriptors_rises_as_far_as_it_may),
     CASE(nothing_stays_open),
 };
 UNIT_TESTS(tests)

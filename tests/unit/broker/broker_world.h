@@ -30,7 +30,7 @@ struct broker_world {
     char root[PATH_MAX + 8], socket[PATH_MAX + 8];
     struct broker_config config;
     struct fake_engine *engine;
-    int listen_fd, conns[2]; /* conns: a pair, over which connections come as well */
+    int listen_fd, conns[OP_SENDERS][2]; /* conns: pairs, over which connections come as well */
     pid_t pid;
     struct broker_client client;
 };
@@ -42,16 +42,20 @@ struct broker_world {
 #define BW_ID_1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define BW_ID_2 "2222222222222222222222222222222222222222222222222222222222222222"
 
-static const struct fake_reply bw_replies[] = {
-    {.match = "GET /_ping", .status = 200},
-    {.match = "GET /v1.41/events", .status = 101, .hold_ms = 60000},
-    {.match = "GET /v1.41/images/json",
-     .status = 200,
-     .body = "[" BW_IMAGE(BW_ID_1, "python", "python typescript") "," BW_IMAGE(BW_ID_2, "bash",
-                                                                               "bash") "]"},
-    {.match = "GET /v1.41/containers/json", .status = 200, .body = "[]"},
-    {.match = NULL},
-};
+/* The rows of an engine that starts no containers, and the end of its table. */
+#define BW_REPLIES                                                                                 \
+    {.match = "GET /_ping", .status = 200},                                                        \
+        {.match = "GET /v1.41/events", .status = 101, .hold_ms = 60000},                           \
+        {.match = "GET /v1.41/images/json",                                                        \
+         .status = 200,                                                                            \
+         .body = "[" BW_IMAGE(BW_ID_1, "python",                                                   \
+                              "python typescript") "," BW_IMAGE(BW_ID_2, "bash", "bash") "]"},     \
+        {.match = "GET /v1.41/containers/json", .status = 200, .body = "[]"},                      \
+    {                                                                                              \
+        .match = NULL                                                                              \
+    }
+
+static const struct fake_reply bw_replies[] = {BW_REPLIES};
 
 static inline void bw_start_broker(struct broker_world *w)
 {
@@ -61,7 +65,10 @@ static inline void bw_start_broker(struct broker_world *w)
         return;
     struct err e = ERR_INIT;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (broker_serve(&w->config, w->listen_fd, w->conns[0], &e) < 0)
+    int conns[OP_SENDERS];
+    for (size_t i = 0; i < OP_SENDERS; i++)
+        conns[i] = w->conns[i][0];
+    if (broker_serve(&w->config, w->listen_fd, conns, &e) < 0)
         fprintf(stderr, "%s\n", e.text);
     exit(e.kind != ERR_NONE); /* not _exit: leaks are looked for */
 }
@@ -102,8 +109,17 @@ static inline void bw_open(struct broker_world *w)
         .client_uid = geteuid()};
     w->listen_fd = sock_listen(w->socket, NULL, &e);
     assert_true(w->listen_fd >= 0);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, w->conns), 0);
+    for (size_t i = 0; i < OP_SENDERS; i++)
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, w->conns[i]), 0);
     w->client = (struct broker_client){.path = w->socket, .cancel_fd = -1, .leave_fd = -1};
+}
+
+/* Before bw_start_broker. */
+static inline void bw_use_engine(struct broker_world *w, const struct fake_reply *table)
+{
+    fake_engine_stop(w->engine);
+    w->engine = fake_engine_start(table);
+    w->config.engine.host = fake_engine_host(w->engine);
 }
 
 static inline const struct broker_client *bw_client(struct broker_world *w, const char *tenant)
@@ -128,8 +144,10 @@ static inline void bw_close(struct broker_world *w)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     fake_engine_stop(w->engine);
     close(w->listen_fd);
-    close(w->conns[0]);
-    close(w->conns[1]);
+    for (size_t i = 0; i < OP_SENDERS; i++) {
+        close(w->conns[i][0]);
+        close(w->conns[i][1]);
+    }
     unit_remove_tree(w->folder);
 }
 

@@ -496,16 +496,27 @@ static json_t *session_head(void)
                        "language", "python");
 }
 
-static void expect_handed(int channel, const char *op)
+static bool is_handed(int channel, const char *op)
 {
     struct err e = ERR_INIT;
     int connection = -1;
     json_auto_t *message = wire_recv(channel, &connection, deadline_in_ms(20000), &e);
 
     assert_non_null(message);
-    assert_string_equal(json_get_string(json_object_get(message, "head"), "op"), op);
     assert_true(connection >= 0);
     close(connection);
+    return strcmp(json_get_string(json_object_get(message, "head"), "op"), op) == 0;
+}
+
+static void expect_handed(int channel, const char *op)
+{
+    assert_true(is_handed(channel, op));
+}
+
+static void expect_handed_at_last(int channel, const char *op)
+{
+    while (!is_handed(channel, op))
+        ;
 }
 
 /* Until OF_BEFORE has its row. */
@@ -701,6 +712,67 @@ static void one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then(voi
     bw_close(w);
 }
 
+static bool is_cut(int channel)
+{
+    struct pollfd p = {.fd = channel, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* A frozen supervisor: a message for it is sent in part, and the rest never follows. */
+static void one_that_does_not_read_loses_its_channel_and_comes_back_to_its_row(void **state)
+{
+    struct broker_world *w = *state;
+    struct broker_psandbox_request want = in_bash;
+    struct err e = ERR_INIT;
+
+    w->config.limits.persistent.tenant_max = 1;
+    pid_t alive = leave_one(w, false);
+    bw_start_broker(w);
+    AUTO_FD int deaf = adopt(w, OF_BEFORE, NULL);
+    for (int i = 0; i < 2000 && !is_cut(deaf); i++) {
+        close(ask(w, about("psandbox_logs")));
+        if (i % 50 == 0)
+            bw_wait_for(w, "running", 0); /* they have been heard */
+    }
+    assert_true(is_cut(deaf));
+    int caller = ask(w, about("exec")); /* waits for it */
+    bw_wait_for(w, "running", 0);
+    AUTO_FD int channel = adopt(w, OF_BEFORE, NULL);
+    expect_handed_at_last(channel, "exec"); /* after what else waited */
+    await_row(w, channel);
+    bw_wait_for(w, "sandboxes", 1);
+    expect_refusal(w, "ann", &want, ERR_LIMIT, "SANDBOX_PERSISTENT_MAX");
+    close(caller);
+    die(alive);
+    close(TAKE_FD(channel));
+    json_t *row = NULL;
+    while (!(row = broker_create_psandbox(bw_client(w, "ann"), &want, &e)))
+        poll(NULL, 0, 10);
+    json_decref(row);
+    bw_close(w);
+}
+
+/* It has lost its channel, and the broker has not noticed yet. */
+static void one_that_comes_back_twice_stands_once_in_the_books(void **state)
+{
+    struct broker_world *w = *state;
+
+    bw_start_broker(w);
+    AUTO_FD int first = adopt(w, OF_BEFORE, NULL);
+    await_row(w, first);
+    AUTO_FD int second = adopt(w, OF_BEFORE, NULL);
+    struct deadline d = deadline_in_ms(20000);
+    while (!is_cut(first)) {
+        assert_false(deadline_passed(d));
+        poll(NULL, 0, 5);
+    }
+    await_row(w, second);
+    bw_wait_for(w, "sandboxes", 1);
+    close(TAKE_FD(second));
+    bw_close(w);
+}
+
 static void a_broker_that_is_relieved_ends_although_one_lives_on(void **state)
 {
     struct broker_world *w = *state;
@@ -837,6 +909,8 @@ static const struct CMUnitTest tests[] = {
     TEST(another_network_than_the_sessions_begins_another),
     TEST(one_that_is_not_back_yet_counts_and_its_callers_wait_for_it),
     TEST(one_that_does_not_come_back_is_busy_while_it_lives_and_lost_then),
+    TEST(one_that_does_not_read_loses_its_channel_and_comes_back_to_its_row),
+    TEST(one_that_comes_back_twice_stands_once_in_the_books),
     TEST(one_of_a_conversation_keeps_its_files),
     TEST(one_keeps_its_files_when_the_home_of_its_conversation_is_back),
     TEST(a_broker_that_is_relieved_ends_although_one_lives_on),

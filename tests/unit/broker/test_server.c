@@ -3,6 +3,7 @@
 
 #include "tests/unit/broker/broker_world.h"
 
+#include "common/base/log.h"
 #include "common/base/parse.h"
 #include "common/protocol/client_runs.h"
 #include "common/sandbox/state/state.h"
@@ -47,7 +48,7 @@ static void a_worker_that_may_not_connect_hands_a_connection_over(void **state)
     struct err e = ERR_INIT;
 
     bw_start_broker(w);
-    client_connect_over(w->conns[1]);
+    client_connect_over(w->conns[OP_FROM_CALLS][1]);
     struct run_request r = bw_request("t", "c", "out hello");
     json_auto_t *result = broker_run(&w->client, &r, NULL, &e);
     client_connect_over(-1);
@@ -68,11 +69,11 @@ static void what_is_no_connection_is_refused(void **state)
     AUTO_FD int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     AUTO_FD int file = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int *fd = (int[]){ends[0], ends[1], tcp, file, w->listen_fd, -1};; fd++) {
-        assert_works(sock_send_message(w->conns[1], "x", 1, *fd, &e), e);
+        assert_works(sock_send_message(w->conns[OP_FROM_CALLS][1], "x", 1, *fd, &e), e);
         if (*fd < 0)
             break;
     }
-    client_connect_over(w->conns[1]);
+    client_connect_over(w->conns[OP_FROM_CALLS][1]);
     for (int i = 0; i < 600; i++) /* more than the pair keeps */
         assert_works(broker_ping(&w->client, &e), e);
     client_connect_over(-1);
@@ -520,11 +521,22 @@ static void a_second_run_survives_the_main_process_by_its_own_id(void **state)
 
 /* ---- hostile or clumsy peers ---- */
 
+static size_t count_warnings(const char *words)
+{
+    char lines[LOG_RECENT][LOG_RECENT_MAX];
+    size_t n = log_recent(lines), found = 0;
+
+    for (size_t i = 0; i < n; i++)
+        found += strstr(lines[i], words) != NULL;
+    return found;
+}
+
 static void many_silent_connections_delay_no_call(void **state)
 {
     struct broker_world *w = *state;
     struct err e = ERR_INIT;
     int silent[300], half[20];
+    log_share();
     bw_start_broker(w);
     for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
         silent[i] = sock_connect_unix(w->socket, &e);
@@ -540,6 +552,8 @@ static void many_silent_connections_delay_no_call(void **state)
     }
     json_auto_t *result = bw_result(bw_send_run(w, "t", "c", "out still", plain));
     expect_text(result, "stdout", "still");
+    assert_in_range(count_warnings("a connection to the broker is closed: "), 1, 2);
+    log_unshare();
     for (size_t i = 0; i < ARRAY_LEN(silent); i++)
         close(silent[i]);
     for (size_t i = 0; i < ARRAY_LEN(half); i++)
@@ -602,6 +616,43 @@ static void strangers_are_refused(void **state)
     int status;
     waitpid(pid, &status, 0);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    bw_close(w);
+}
+
+static enum err_kind ask_as(struct broker_world *w, enum op_sender sender, enum broker_op op)
+{
+    struct err e = ERR_INIT;
+    AUTO_FD int fd = sock_connect_over(w->conns[sender][1], &e);
+    json_auto_t *head = op_head_new(op, "{s:s, s:s, s:s, s:s}", "tenant", "t", "conversationId",
+                                    "c", "runId", "none", "sandboxId", "none");
+
+    assert_true(fd >= 0);
+    assert_works(wire_send(fd, head, -1, &e), e);
+    json_auto_t *answer = bw_hear(fd);
+    const json_t *error = json_object_get(answer, "error");
+    return error ? err_kind_parse(json_get_string(error, "kind")) : ERR_NONE;
+}
+
+static void each_sender_asks_for_what_is_its_own_alone(void **state)
+{
+    struct broker_world *w = *state;
+
+    bw_start_broker(w);
+    for (enum broker_op op = OP_UNKNOWN + 1; op < OP_COUNT; op++) {
+        assert_true(op_may_come_from(op, OP_FROM_OWN));
+        for (enum op_sender s = OP_FROM_CALLS; s < OP_SENDERS; s++)
+            if (!op_may_come_from(op, s))
+                assert_int_equal(ask_as(w, s, op), ERR_DENIED);
+    }
+    assert_int_equal(ask_as(w, OP_FROM_METRICS, OP_DELETE_CONVERSATION), ERR_DENIED);
+    assert_int_equal(ask_as(w, OP_FROM_METRICS, OP_GET_RUN), ERR_DENIED);
+    assert_int_equal(ask_as(w, OP_FROM_METRICS, OP_STATUS), ERR_NONE);
+    assert_int_equal(ask_as(w, OP_FROM_HUB, OP_DELETE_CONVERSATION), ERR_DENIED);
+    assert_int_equal(ask_as(w, OP_FROM_HUB, OP_RUN), ERR_DENIED);
+    assert_int_equal(ask_as(w, OP_FROM_HUB, OP_GET_RUN), ERR_NOT_FOUND);
+    assert_int_equal(ask_as(w, OP_FROM_CALLS, OP_ADOPT), ERR_DENIED);
+    assert_int_equal(ask_as(w, OP_FROM_CALLS, OP_EXCHANGE_CONVERSATION), ERR_DENIED);
+    assert_int_equal(ask_as(w, OP_FROM_CALLS, OP_DELETE_CONVERSATION), ERR_NOT_FOUND);
     bw_close(w);
 }
 
@@ -959,6 +1010,7 @@ static const struct CMUnitTest tests[] = {
     CASE(many_silent_connections_delay_no_call),
     CASE(pending_conns_that_are_none_end_their_connection),
     CASE(strangers_are_refused),
+    CASE(each_sender_asks_for_what_is_its_own_alone),
     CASE(a_child_holds_no_other_connection),
     CASE(slow_readers_of_one_tenant_shut_no_other_out),
     CASE(an_archive_needs_more_than_the_directorys_name),

@@ -6,6 +6,7 @@
 #include "fcgi/process/calls.h"
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -157,6 +158,60 @@ static void behind_the_workers_in_use_no_call_counts(void **state)
     assert_int_equal(call_admit(&first, "alice", ANY_NUMBER), CALL_HAS_NO_ROOM);
 }
 
+#define AT_ONCE 8
+#define ROUNDS  2000
+
+struct caller {
+    struct call_place place;
+    pthread_barrier_t *together;
+    enum call_room rooms[ROUNDS];
+};
+
+static void *call_often(void *ctx)
+{
+    struct caller *c = ctx;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        call_begin(&c->place);
+        pthread_barrier_wait(c->together);
+        c->rooms[i] = call_admit(&c->place, "alice", 1);
+        pthread_barrier_wait(c->together);
+        call_end(&c->place);
+    }
+    return NULL;
+}
+
+static void of_calls_that_come_at_once_no_more_than_the_bound_pass(void **state)
+{
+    static struct caller callers[AT_ONCE];
+    struct calls *calls = calls_new(AT_ONCE);
+    pthread_t threads[AT_ONCE];
+    pthread_barrier_t together;
+
+    (void)state;
+    atomic_store(&calls->n_used, AT_ONCE);
+    pthread_barrier_init(&together, NULL, AT_ONCE);
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        callers[i] = (struct caller){
+            .place = {.calls = calls, .i = i, .n = AT_ONCE, .max = 2048, .wake_fd = -1},
+            .together = &together};
+        assert_int_equal(pthread_create(&threads[i], NULL, call_often, &callers[i]), 0);
+    }
+    for (size_t i = 0; i < AT_ONCE; i++)
+        pthread_join(threads[i], NULL);
+    size_t all = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t n = 0;
+        for (size_t i = 0; i < AT_ONCE; i++)
+            n += callers[i].rooms[round] == CALL_HAS_ROOM;
+        assert_true(n <= 1);
+        all += n;
+    }
+    assert_true(all > ROUNDS / 2); /* in some, all wait for each other's turns */
+    pthread_barrier_destroy(&together);
+    calls_free(calls, AT_ONCE);
+}
+
 static void without_a_master_nothing_is_counted(void **state)
 {
     static const struct call_place none = {.calls = NULL};
@@ -175,6 +230,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(above_its_share_a_tenant_may_still_end_something),
     cmocka_unit_test(what_nginx_lets_a_tenant_have_counts_too),
     cmocka_unit_test_setup_teardown(behind_the_workers_in_use_no_call_counts, setup, teardown),
+    cmocka_unit_test(of_calls_that_come_at_once_no_more_than_the_bound_pass),
     cmocka_unit_test(without_a_master_nothing_is_counted),
 };
 UNIT_TESTS(tests)

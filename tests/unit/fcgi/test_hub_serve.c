@@ -41,6 +41,7 @@ struct world {
     struct event_sender events, workers_events;
     int broker_fd; /* listens; answers only as the test says */
     int sessions_fd;
+    int asks[2]; /* the judge's end, the hub's */
     pid_t pid;
 };
 
@@ -50,7 +51,7 @@ static void set_path(const struct world *w, const char *name, const char *file)
     setenv(name, value, 1);
 }
 
-static int setup(void **state)
+static int set_up(void **state, const char *issuer)
 {
     struct world *w = mem_alloc(sizeof *w);
     const struct account self = {geteuid(), getegid()};
@@ -65,8 +66,12 @@ static int setup(void **state)
     setenv("FILE_SECRET", TOKEN, 1);
     setenv("PUBLIC_BASE_URL", "http://localhost", 1);
     assert_works(settings_load(&w->settings, NULL, &e), e);
+    free(w->settings.oauth);
+    w->settings.oauth = mem_strdup(issuer);
     assert_works(app_init(&w->app, &w->settings, true, NULL, &e), e);
     assert_works(w->broker_fd = sock_listen(w->settings.broker, NULL, &e), e);
+    assert_works(pair_open(w->asks, &e), e);
+    w->app.asks_fd = w->asks[1];
     assert_works(w->sessions_fd = sessions_dir_open(&w->settings, &self, &e), e);
     app_set_sessions(&w->app, w->sessions_fd);
     AUTO_FD int hub_fd = sock_listen(w->settings.hub, NULL, &e);
@@ -91,6 +96,16 @@ static int setup(void **state)
     return 0;
 }
 
+static int setup(void **state)
+{
+    return set_up(state, "");
+}
+
+static int setup_with_issuer(void **state)
+{
+    return set_up(state, "https://issuer.example.org");
+}
+
 static int teardown(void **state)
 {
     struct world *w = *state;
@@ -102,6 +117,8 @@ static int teardown(void **state)
     app_clear(&w->app);
     event_sender_clear(&w->events);
     event_sender_clear(&w->workers_events);
+    close(w->asks[0]);
+    close(w->asks[1]);
     close(w->broker_fd);
     close(w->sessions_fd);
     unit_remove_tree(w->folder);
@@ -110,7 +127,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void add_listen(struct buf *out, const char *body)
+static void add_listen_as(struct buf *out, const char *authorization, const char *body)
 {
     AUTO_FREE char *length = mem_printf("%zu", strlen(body));
     const char *const params[] = {"REQUEST_METHOD",
@@ -124,7 +141,7 @@ static void add_listen(struct buf *out, const char *body)
                                   "HTTP_HOST",
                                   "localhost",
                                   "HTTP_AUTHORIZATION",
-                                  "Bearer " TOKEN,
+                                  authorization,
                                   "HTTP_MCP_PROTOCOL_VERSION",
                                   "2026-07-28",
                                   "HTTP_MCP_METHOD",
@@ -132,6 +149,11 @@ static void add_listen(struct buf *out, const char *body)
                                   NULL};
 
     fcgi_client_add_request(out, params, body);
+}
+
+static void add_listen(struct buf *out, const char *body)
+{
+    add_listen_as(out, "Bearer " TOKEN, body);
 }
 
 static void expect(int fd, const char *part)
@@ -220,6 +242,72 @@ static void a_broker_that_does_not_answer_holds_up_no_stream(void **state)
     AUTO_FD int later = listen_to(w, LISTEN("\"toolsListChanged\":true"));
     struct pollfd p = {.fd = of_tasks, .events = POLLIN};
     assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+#define REFUSED_BY_JUDGE                                                                           \
+    "Status: 401 Unauthorized\r\nSandcgi-Fault: the issuer does not know it\r\n\r\n"
+
+/* A stranger's request, whose token nobody here knows. */
+static int ask_as_stranger(const struct world *w, int i)
+{
+    AUTO_BUF struct buf request = BUF_INIT(65536);
+    AUTO_FREE char *authorization = mem_printf("Bearer unknown%d", i);
+    int fd = fcgi_client_connect(w->settings.hub, LONG_MS);
+
+    add_listen_as(&request, authorization, LISTEN("\"toolsListChanged\":true"));
+    assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
+    return fd;
+}
+
+static void answer_as_judge(const struct world *w)
+{
+    AUTO_BUF struct buf answer = BUF_INIT(1000);
+    struct pollfd p = {.fd = w->asks[0], .events = POLLIN};
+    char question[4096];
+
+    assert_int_equal(poll(&p, 1, LONG_MS), 1);
+    AUTO_FD int fd = sock_accept_over(w->asks[0]);
+    assert_true(fd >= 0 && recv(fd, question, sizeof question, 0) > 0);
+    fcgi_record_add(&answer, FCGI_STDOUT, 1, REFUSED_BY_JUDGE, sizeof REFUSED_BY_JUDGE - 1);
+    assert_int_equal(send(fd, answer.data, answer.len, MSG_NOSIGNAL), answer.len);
+}
+
+/* Nor one that answers late: the judge asks the issuer about each token that it does not know. */
+static void a_judge_that_does_not_answer_holds_up_no_stream(void **state)
+{
+    struct world *w = *state;
+    AUTO_FD int stream = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+    int strangers[20];
+
+    for (int i = 0; i < (int)ARRAY_LEN(strangers); i++)
+        strangers[i] = ask_as_stranger(w, i);
+    const int64_t before = clock_mono_ms();
+    publish(w, MCP_EVENT_TOOLS, NULL);
+    expect(stream, "notifications/tools/list_changed");
+    close(listen_to(w, LISTEN("\"toolsListChanged\":true")));
+    assert_true(clock_mono_ms() - before < 1000);
+    answer_as_judge(w);
+    expect(strangers[0], "the issuer does not know it");
+    for (size_t i = 0; i < ARRAY_LEN(strangers); i++)
+        close(strangers[i]);
+}
+
+/* It does not even take questions: they are refused when no more fit. */
+static void a_judge_that_hangs_holds_up_no_stream(void **state)
+{
+    struct world *w = *state;
+    AUTO_FD int stream = listen_to(w, LISTEN("\"toolsListChanged\":true"));
+    int strangers[600];
+
+    for (int i = 0; i < (int)ARRAY_LEN(strangers); i++)
+        strangers[i] = ask_as_stranger(w, i);
+    const int64_t before = clock_mono_ms();
+    publish(w, MCP_EVENT_TOOLS, NULL);
+    expect(stream, "notifications/tools/list_changed");
+    assert_true(clock_mono_ms() - before < 1000);
+    expect(strangers[ARRAY_LEN(strangers) - 1], "Status: 503");
+    for (size_t i = 0; i < ARRAY_LEN(strangers); i++)
+        close(strangers[i]);
 }
 
 static void the_state_of_a_task_is_told_when_the_broker_has_answered(void **state)
@@ -439,6 +527,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(many_connections_may_come_before_their_requests, setup,
                                     teardown),
     cmocka_unit_test_setup_teardown(a_broker_that_does_not_answer_holds_up_no_stream, setup,
+                                    teardown),
+    cmocka_unit_test_setup_teardown(a_judge_that_does_not_answer_holds_up_no_stream,
+                                    setup_with_issuer, teardown),
+    cmocka_unit_test_setup_teardown(a_judge_that_hangs_holds_up_no_stream, setup_with_issuer,
                                     teardown),
     cmocka_unit_test_setup_teardown(the_state_of_a_task_is_told_when_the_broker_has_answered, setup,
                                     teardown),

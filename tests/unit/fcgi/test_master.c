@@ -286,6 +286,36 @@ static void another_program_takes_over(void **state)
     assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
 }
 
+static bool is_draining(const struct world *w)
+{
+    static const char *const ready[] = {"REQUEST_METHOD", "GET", "REQUEST_URI", "/readyz", NULL};
+
+    return answers(w, ready, "", "draining");
+}
+
+/* An edge must not send new conversations to a server that is about to end. */
+static void a_drain_survives_a_reload(void **state)
+{
+    struct world *w = *state;
+    AUTO_FD int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct deadline until = deadline_in_ms(START_MS);
+
+    start(w, null);
+    wait_until_healthy(w);
+    pid_t first = only_master(w);
+    assert_false(is_draining(w));
+    kill(w->pid, SIGURG);
+    while (!is_draining(w) && !deadline_passed(until))
+        poll(NULL, 0, 20);
+    kill(w->pid, SIGHUP);
+    while (only_master(w) == first && !deadline_passed(until))
+        poll(NULL, 0, 20);
+    assert_int_not_equal(only_master(w), first);
+    assert_true(is_draining(w));
+    kill(w->pid, SIGTERM);
+    assert_int_equal(wait_for_exit(w, BRIEF_MS), 0);
+}
+
 static void a_program_that_cannot_run_changes_nothing(void **state)
 {
     struct world *w = *state;
@@ -483,6 +513,7 @@ static void an_end_serves_the_queue_and_refuses_what_follows(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(another_program_takes_over, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_drain_survives_a_reload, setup, teardown),
     cmocka_unit_test_setup_teardown(a_program_that_cannot_run_changes_nothing, setup, teardown),
     cmocka_unit_test_setup_teardown(a_reload_moves_a_socket, setup, teardown),
     cmocka_unit_test_setup_teardown(a_reload_is_refused_while_too_many_generations_answer, setup,

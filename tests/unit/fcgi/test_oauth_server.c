@@ -9,6 +9,7 @@
 #include "common/tools/tools.h"
 #include "fcgi/oauth/server/attempts.h"
 #include "fcgi/oauth/server/clients.h"
+#include "fcgi/oauth/server/documents.h"
 #include "fcgi/oauth/server/form.h"
 #include "fcgi/oauth/server/grant_list.h"
 #include "fcgi/oauth/server/grants.h"
@@ -19,7 +20,9 @@
 #include "fcgi/oauth/server/uri.h"
 #include "tests/unit/unit.h"
 
+#include <fcntl.h>
 #include <openssl/err.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -876,6 +879,28 @@ static void a_page_shows_what_it_is_given_as_text(void **state)
     assert_contains(buf_str(&headers), "frame-ancestors 'none'");
 }
 
+/* ---- the process that fetches documents ---- */
+
+static void the_process_for_documents_holds_no_descriptor_of_the_server(void **state)
+{
+    const struct account account = {geteuid() == 0 ? 65534 : geteuid(),
+                                    geteuid() == 0 ? 65534 : getegid()};
+    AUTO_BUF struct buf out = BUF_INIT(1000);
+    struct err e = ERR_INIT;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0); /* as the folder of keys is open */
+    AUTO_FD int ours = ends[0];
+    AUTO_FD int fetch = documents_start(&account, &e);
+    assert_true(fetch >= 0);
+    close(ends[1]);
+    struct pollfd p = {.fd = ours};
+    assert_int_equal(poll(&p, 1, 20000), 1);
+    assert_int_equal(p.revents, POLLHUP);
+    assert_fails(document_fetch(fetch, "https://", &out, &e), ERR_NOT_FOUND, e); /* it answers */
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_form_is_decoded),
     cmocka_unit_test(malformed_and_large_forms_are_refused),
@@ -907,5 +932,6 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(guesses_from_everywhere_are_bounded),
     cmocka_unit_test(a_token_is_what_the_key_has_signed),
     cmocka_unit_test(a_page_shows_what_it_is_given_as_text),
+    cmocka_unit_test(the_process_for_documents_holds_no_descriptor_of_the_server),
 };
 UNIT_TESTS(tests)

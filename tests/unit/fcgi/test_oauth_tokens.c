@@ -456,6 +456,27 @@ static void a_revoked_grant_counts_at_once(void **state)
     assert_int_equal(judge_text(buf_str(&w.token)), JUDGED_GOOD);
 }
 
+/* What could not be taken in is looked at again, though nothing tells it from what was looked at.
+ */
+static void a_file_is_known_when_it_was_taken_in(void **state)
+{
+    AUTO_FREE char *header = header_of(JWT_ES256, ""), *claims = claims_with(",\"gid\":\"g1\"");
+    AUTO_FREE char *path = mem_printf("%s/revoked.json", w.folder);
+    struct stat st;
+
+    (void)state;
+    signer_sign(w.keys[JWT_ES256], JWT_ES256, header, claims, &w.token);
+    put_file("revoked.json", "[\"g0\",\"g1\"!");
+    look_at_files();
+    assert_int_equal(judge_text(buf_str(&w.token)), JUDGED_GOOD);
+    assert_int_equal(stat(path, &st), 0);
+    AUTO_FD int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, "]", 1, st.st_size - 1), 1);
+    assert_int_equal(futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}), 0);
+    look_at_files();
+    refused(buf_str(&w.token), "revoked");
+}
+
 /* A set without keys for us, broken or hostile, changes nothing. */
 static void hostile_sets_of_keys_change_nothing(void **state)
 {
@@ -540,6 +561,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(audiences_have_several_spellings),
     cmocka_unit_test(a_tenants_name_is_made_of_claims),
     cmocka_unit_test(a_revoked_grant_counts_at_once),
+    cmocka_unit_test(a_file_is_known_when_it_was_taken_in),
     cmocka_unit_test(hostile_sets_of_keys_change_nothing),
     cmocka_unit_test(keys_say_what_they_are_for),
 };

@@ -140,6 +140,40 @@ static void responses_come_to_the_call_that_asked(void **state)
     assert_int_equal(count_files(w), 1);
 }
 
+#define LARGE (4u * 1024 * 1024)
+
+static bool deliver_large(struct mcp_world *w, const char *hex)
+{
+    AUTO_FREE char *text = malloc(LARGE + 1);
+    json_auto_t *id = json_sprintf("%s-1", hex);
+
+    memset(text, 'x', LARGE);
+    text[LARGE] = '\0';
+    json_auto_t *response = json_string(text);
+    return mcp_mailbox_deliver(w->server.sessions_fd, w->session, id, response);
+}
+
+static void large_responses_that_nobody_takes_are_bounded_in_bytes(void **state)
+{
+    struct mcp_world *w = *state;
+    struct mcp_mailbox m = MCP_MAILBOX_INIT;
+    struct err e = ERR_INIT;
+    size_t n = 0;
+
+    mcp_world_start(w, "2025-06-18", "{}");
+    m.dir = w->server.sessions_fd;
+    assert_works(mcp_mailbox_bind(&m, w->session, &e), e);
+    while (deliver_large(w, m.hex))
+        assert_in_range(++n * LARGE, 1, 32u * 1024 * 1024);
+    assert_in_range(n, 2, 7); /* others find room */
+    assert_int_equal(count_files(w), n + 2);
+    assert_true(deliver(w, m.hex, 1));
+    json_decref(mcp_mailbox_take(&m));
+    assert_true(deliver_large(w, m.hex)); /* in the place of the one that was taken */
+    mcp_mailbox_clear(&m);
+    assert_int_equal(count_files(w), 1);
+}
+
 static void what_a_call_left_that_was_killed_is_swept(void **state)
 {
     struct mcp_world *w = *state;
@@ -447,6 +481,7 @@ static const struct CMUnitTest tests[] = {
     MCP_TEST(only_its_tenant_knows_a_session),
     MCP_TEST(an_expired_session_is_unknown_and_swept),
     MCP_TEST(responses_come_to_the_call_that_asked),
+    MCP_TEST(large_responses_that_nobody_takes_are_bounded_in_bytes),
     MCP_TEST(what_a_call_left_that_was_killed_is_swept),
     MCP_TEST(a_session_is_offered_what_it_has_named),
     MCP_TEST(a_tenant_with_its_share_of_sessions_loses_its_own),

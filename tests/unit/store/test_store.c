@@ -95,8 +95,8 @@ static int setup(void **state)
         print_error("setup: %s\n", w->e.text);
         return -1;
     }
-    w->here = (struct saver){&w->store.base, &w->f->root, "n1"};
-    w->there = (struct saver){&w->store.base, &w->other, "n2"};
+    w->here = (struct saver){&w->store.base, &w->f->root, "n1", 0};
+    w->there = (struct saver){&w->store.base, &w->other, "n2", 0};
     *state = w;
     return 0;
 }
@@ -319,6 +319,27 @@ static void test_a_file_that_changes_while_it_is_read(void **state)
     assert_text(dir, "busy", "version 0"); /* a whole state, if an old one */
     w->store.before_put = NULL;
     assert_int_equal(save(w, &w->here).files, 1);
+}
+
+/* What is left out stands nowhere, wherever it stands in the tree; the bound leaves out the rest.
+ */
+static void test_what_cannot_be_saved_is_left_out_at_the_bound_too(void **state)
+{
+    struct world *w = *state;
+
+    fixture_plant(w->f, "a", "a");
+    fixture_plant(w->f, "b", "b");
+    assert_int_equal(mkfifoat(w->f->sb.fd, "pipe", 0600), 0);
+    fixture_plant(w->f, "z", "z");
+    for (size_t max = 4; max > 0; max--) {
+        w->here.entries_max = max;
+        fixture_plant(w->f, "a", max % 2 ? "other" : "a");
+        assert_int_equal(save(w, &w->here).left_out, max >= 3 ? 1 : 4 - max);
+    }
+    assert_int_equal(load(w, &w->there).outcome, LOAD_PLACED);
+    AUTO_FD int dir = dir_of(w, &w->other);
+    assert_text(dir, "a", "other");
+    assert_int_equal(faccessat(dir, "b", F_OK, 0), -1);
 }
 
 /* ---- failures ---- */
@@ -617,6 +638,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_holes_are_not_sent, setup, teardown),
     cmocka_unit_test_setup_teardown(test_nothing_is_sent_twice, setup, teardown),
     cmocka_unit_test_setup_teardown(test_a_file_that_changes_while_it_is_read, setup, teardown),
+    cmocka_unit_test_setup_teardown(test_what_cannot_be_saved_is_left_out_at_the_bound_too, setup,
+                                    teardown),
     cmocka_unit_test_setup_teardown(test_store_away, setup, teardown),
     cmocka_unit_test_setup_teardown(test_store_that_lost_everything, setup, teardown),
     cmocka_unit_test_setup_teardown(test_damage_is_not_taken, setup, teardown),

@@ -83,9 +83,9 @@ static void job_begin(struct broker *b, int take_fd, const json_t *head, int pas
     }
     const struct job_call call = {
         .head = work ? work : head, .fd = fd, .passed_fd = passed_fd, .room_fd = -1};
+    /* The end of the connection tells its caller. */
     if (job_spawn(b, &world, call, tenant, &e) < 0)
         log_error("%s gets no process: %s", op_name(op), e.text);
-    /* The end of the connection tells its caller. */
     char sandbox_dir[SANDBOX_NAME_LEN + 1];
     /* The job answers when something is wrong with the head. */
     if (op == OP_PUT && sandbox_name_of(&b->root, head, sandbox_dir, &e) == 0)

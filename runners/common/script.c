@@ -131,6 +131,25 @@ void script_place(const struct options *o)
     close(fd);
 }
 
+/* The interpreter may be at reading where it lies: with another file there it would not find it. */
+static bool take_placed(const struct options *o)
+{
+    struct stat st;
+
+    if (strcmp(placed.path, o->script) != 0 || !is_at(&placed.was, placed.path))
+        return false;
+    self.fd = open(placed.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (self.fd >= 0 && fstat(self.fd, &st) == 0 && st.st_ino == placed.was.st_ino &&
+        st.st_size == 0 && lock(self.fd)) {
+        placed.path[0] = '\0';
+        return true;
+    }
+    if (self.fd >= 0)
+        close(self.fd);
+    self.fd = 0;
+    return false;
+}
+
 void script_unplace(void)
 {
     if (placed.path[0] && is_at(&placed.was, placed.path))
@@ -152,9 +171,11 @@ bool script_open(const struct options *o)
     const char *name = hidden_name(o), *end = name ? strrchr(name + 1, '.') : NULL;
     const int stem = (int)(end ? end - o->script : (ptrdiff_t)strlen(o->script));
 
-    script_unplace();
     self.len = 0;
     snprintf(self.path, sizeof(self.path), "%s", o->script);
+    if (take_placed(o))
+        return true;
+    script_unplace();
     if (make_new(name != NULL))
         return true;
     for (int i = 2; name && errno == EEXIST && i <= NAMES_TRIED; i++) {

@@ -167,8 +167,14 @@ class Claims:
         self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
 
     def test_place_while_it_comes_up(self):
-        program = (sys.executable, "-c", f"import os, runpy, sys; os.stat({self.script!r}); sys.argv = [{HOOK!r}, sys.argv[-1]]; runpy.run_path({HOOK!r}, run_name='__main__')")
-        p = self.start("-p", program=program)
+        """As Bun does, it finds its program by the descriptor: it is the same file when the program comes."""
+        mark = f"{self.script}.opened"
+        begin = (f"import os, runpy, sys, time; file = open({self.script!r}); open({mark!r}, 'w').close(); time.sleep(0.5); "
+                 f"assert os.readlink(f'/proc/self/fd/{{file.fileno()}}') == {self.script!r}; file.close(); "
+                 f"sys.argv = [{HOOK!r}, sys.argv[-1]]; runpy.run_path({HOOK!r}, run_name='__main__')")
+        p = self.start("-p", program=(sys.executable, "-c", begin))
+        while not os.path.exists(mark):
+            time.sleep(0.01)
         self.check(self.claim(p, "echo $WAY"), "warm", "warm\n")
 
     def test_time_of_waiting_is_not_the_programs(self):

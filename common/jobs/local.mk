@@ -15,6 +15,7 @@ if HAVE_CMOCKA
 TEST_TARGETS += tests/unit/jobs/unit
 endif
 tests_unit_jobs_unit_SOURCES = \
+	tests/unit/jobs/job_rooms.h \
 	tests/unit/jobs/test_files.c \
 	tests/unit/jobs/test_run_files.c \
 	tests/unit/jobs/test_uploads.c

@@ -99,7 +99,7 @@ def _another(site, **settings):
     """A server with other sockets in the same SANDBOX_ROOT; (exit status, None: it serves; what it said)."""
     other = sites.own({"SANDBOX_ROOT": site.root, "FILE_SECRET": site.settings["FILE_SECRET"]} | settings, start=False)
     process = other.start_server()
-    wait_until(lambda: process.poll() is not None or "audit=start" in other.log(), 20, "it starts or ends")
+    wait_until(lambda: process.poll() is not None or " starts audit=start" in other.log(), 20, "it starts or ends")
     return process.poll(), other
 
 

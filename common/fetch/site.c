@@ -3,6 +3,7 @@
 #include "common/fetch/site.h"
 
 #include "common/base/auto.h"
+#include "common/base/mem.h"
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -75,12 +76,18 @@ static CURL *begin(const char *url, enum trust trust, char *why)
     return curl;
 }
 
-static CURLcode look(const char *url, enum trust trust, char *why, struct fetch_site *out)
+/* "::HOST:PORT": whatever host and port the URL has. */
+static CURLcode look(const char *url, const char *at, enum trust trust, char *why,
+                     struct fetch_site *out)
 {
+    AUTO_FREE char *instead = at ? mem_printf("::%s", at) : NULL;
+    struct curl_slist to = {.data = instead};
     CURL *curl = begin(url, trust, why);
 
     if (!curl)
         return CURLE_FAILED_INIT;
+    if (instead)
+        curl_easy_setopt(curl, CURLOPT_CONNECT_TO, &to);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, drop_body);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, out);
@@ -96,19 +103,19 @@ static CURLcode look(const char *url, enum trust trust, char *why, struct fetch_
     return code;
 }
 
-int fetch_site(const char *url, struct fetch_site *out, struct err *e)
+int fetch_site(const char *url, const char *at, struct fetch_site *out, struct err *e)
 {
     char why[CURL_ERROR_SIZE];
 
     *out = (struct fetch_site){0};
-    CURLcode code = look(url, TRUST_FULL, why, out);
+    CURLcode code = look(url, at, TRUST_FULL, why, out);
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
         snprintf(out->wrong, sizeof out->wrong, "%s", why);
-        code = look(url, TRUST_HOST, why, out);
+        code = look(url, at, TRUST_HOST, why, out);
     }
     out->foreign = code == CURLE_PEER_FAILED_VERIFICATION;
     if (out->foreign)
-        code = look(url, TRUST_ANY, why, out);
+        code = look(url, at, TRUST_ANY, why, out);
     return code == CURLE_OK ? 0 : err_set(e, ERR_UNAVAILABLE, "%s", why);
 }
 

@@ -16,9 +16,10 @@ struct fetch_site {
     int64_t date;    /* the answer's Date; 0: none */
 };
 
-/* GETs url (http or https), without redirects, within some seconds. -1: nothing answers there, and
- * *e says why. Not confined: for a URL of the settings. */
-int fetch_site(const char *url, struct fetch_site *out, struct err *e);
+/* GETs url (http or https), without redirects, within some seconds. at: "HOST:PORT" where it is
+ * reached; NULL: where the url says. -1: nothing answers there, and *e says why. Not confined: for
+ * a URL of the settings. */
+int fetch_site(const char *url, const char *at, struct fetch_site *out, struct err *e);
 
 /* Adds what keeps every client from site, if its certificate does: "the certificate of
  * PUBLIC_BASE_URL expired 3 days ago". */

@@ -43,7 +43,7 @@ int site_watch_main(void)
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     if (fdio_read_to_end(STDIN_FILENO, &url, &e) < 0 || give_up_rights(&e) < 0 ||
-        fetch_site(buf_str(&url), &site, &e) < 0)
+        fetch_site(buf_str(&url), NULL, &site, &e) < 0)
         return 1;
     buf_add_str(&said, ANSWERED);
     fetch_site_fault(&site, clock_unix_s(), &said);

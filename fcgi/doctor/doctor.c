@@ -289,24 +289,34 @@ static void say_no_answer(const struct look *l, const char *url, const struct er
                  "%s does not answer: %s", url, e->text);
 }
 
-/* In a container of Compose the public URL may lead nowhere: its nginx has this name there. */
-static char *site_url(const struct look *l)
-{
-    const char *host = strstr(l->s->public_base_url, "://"),
-               *path = host ? strchr(host + 3, '/') : NULL;
+/* In a container of Compose the public name may lead nowhere: its nginx has this one there. */
+#define COMPOSE_NGINX "nginx:8080"
 
+static int ask_compose(const struct look *l, char **out_shown, struct fetch_site *out,
+                       struct err *e)
+{
+    const char *host = strstr(l->s->public_base_url, "://") + 3, *path = strchr(host, '/');
+    AUTO_FREE char *url = mem_printf("http://%s/healthz", host);
+
+    *out_shown = mem_printf("http://" COMPOSE_NGINX "%s/healthz", path ? path : "");
+    return fetch_site(url, COMPOSE_NGINX, out, e);
+}
+
+static int ask_site(const struct look *l, char **out_shown, struct fetch_site *out, struct err *e)
+{
     if (remedy_way() == WAY_COMPOSE)
-        return mem_printf("http://nginx:8080%s/healthz", path ? path : "");
-    return mem_printf("%s/healthz", l->s->public_base_url);
+        return ask_compose(l, out_shown, out, e);
+    *out_shown = mem_printf("%s/healthz", l->s->public_base_url);
+    return fetch_site(*out_shown, NULL, out, e);
 }
 
 static void look_at_site(const struct look *l)
 {
-    AUTO_FREE char *url = site_url(l);
+    AUTO_FREE char *url = NULL;
     struct fetch_site site;
     struct err e = ERR_INIT;
 
-    if (fetch_site(url, &site, &e) < 0) {
+    if (ask_site(l, &url, &site, &e) < 0) {
         say_no_answer(l, url, &e);
         return;
     }

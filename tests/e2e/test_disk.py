@@ -196,7 +196,7 @@ def _():
     before = _free(site)
     result = client.run(IN_FLIGHT, timeout=100)
     equal(result["status"], "disk_limit")
-    contains(result["notices"][0], "descriptors in sockets")
+    contains(result["notices"][0], "SANDBOX_DISK_RESERVE")
     wait_until(lambda: _free(site) > before - 10 * MIB, 20, "the room is free again")
     _others_work(site)
     _has_old_file(client)

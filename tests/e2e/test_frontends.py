@@ -435,7 +435,7 @@ def _():
     for name in ("SANDBOX_ROOT", "SANDCGI_WORKERS", "NGINX_RATE"):
         contains(run("help", "settings")[1], name)
         contains(run("settings")[1], name)
-    check(len(run("--help")[1].splitlines()) <= 30, "--help is long")
+    check(len(run("--help")[1].splitlines()) <= 32, "--help is long")
     contains(run("serve", "--help")[1], "Usage: sandcgi serve")
     check(not re.search("index-proxy|file-key", run("--help")[1]), "an inner command is shown")
     status, _, err = run("status")

@@ -240,7 +240,7 @@ void http_check_serve(const struct app *app, struct http_request *r, struct http
 {
     static char headers[48];
     struct err e = ERR_INIT;
-    uint64_t tenant;
+    uint64_t tenant = 0;
 
     a->what = "check";
     if (app->settings->auth != SETTINGS_AUTH_NGINX) {

@@ -51,7 +51,8 @@ static struct table {
     struct place places[PLACES];
 } * table;
 
-void fixture_tasks_share(void)
+/* Before any process is forked. */
+__attribute__((constructor)) static void share_table(void)
 {
     table = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (table == MAP_FAILED)

@@ -28,11 +28,9 @@ extern const struct mcp_prompt *const fixture_prompts[];     /* fixture_prompts.
 /* resources/… of the fixtures: everything that begins with test://. */
 extern const struct mcp_resources fixture_resources; /* fixture_resources.c */
 
-/* tasks/… of the fixtures: every id that begins so. Call fixture_tasks_share once, before the
- * process forks. */
+/* tasks/… of the fixtures: every id that begins so. */
 #define FIXTURE_TASK_PREFIX "fixture-"
 extern const struct mcp_tasks fixture_tasks;
-void fixture_tasks_share(void);
 
 /* For tools without a description or arguments of their own. */
 char *fixture_describe(void *app);

@@ -134,7 +134,6 @@ const struct registry *registry_of_server(void)
         .tools = tools, .prompts = prompts, .resources = &resources, .tasks = &tasks};
 
     if (registry.n_tools == 0) {
-        fixture_tasks_share();
         registry.n_tools = collect_tools();
         registry.n_prompts = collect_prompts();
     }

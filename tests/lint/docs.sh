@@ -89,6 +89,9 @@ found=$(
         [ "$name" = config.h ] || grep -qxF -- "$name" <<< "$all" || echo "$place: there is no file called $name"
     done < <(comments "${sources[@]}")
     python3 tests/lib/pages.py
+    for command in ./start.sh ./tests/run.sh; do
+        grep -qF -- "\`$command\`" README.md || echo "README.md does not name $command"
+    done
     while read -r page limit; do
         lines=$(wc -l < "$page")
         ((lines <= limit)) || echo "$page:$lines: more than $limit lines: move something to the README.md of its folder"

@@ -13,7 +13,7 @@
 
 /*
  * Serves on listen_fd, and what each sender hands over (sock_accept_over) through its conns[enum
- * op_sender] (-1: none; conns NULL: nobody), until SIGTERM or SIGINT, then takes no more
+ * op_sender] (-1: none; conns NULL: no sender), until SIGTERM or SIGINT, then takes no more
  * connections, lets the running jobs end, closes persistent sandboxes, and returns 0. SIGHUP: the
  * same, but another broker takes over and the sandboxes stay. -1: it could not start (the sandbox
  * root is unusable); *e says what to change. The caller has blocked no signals.

@@ -64,7 +64,7 @@ static _Noreturn void count_child(const struct disk_watch *w, int fd)
 }
 
 /* Descriptors are on their way for a moment in many programs. Those that are there at one count and
- * the next, while the reserve is broken, may hold what nobody else explains. */
+ * the next, while the reserve is broken, may hold files that no count has found. */
 static void note_unexplained(struct disk_watch *w, bool unexplained)
 {
     const bool again = w->unexplained && unexplained;

@@ -161,7 +161,8 @@ static void read_before(struct keeper *k)
     nodes_clear(&k->list);
 }
 
-/* Who watches is the service of an edge, with a log of its own; else somebody has typed it. */
+/* With --watch it is the service of an edge, which has a log. Else it is an administrator's
+ * command, whose line goes to syslog. */
 static void tell_change(const struct keeper *k, size_t n)
 {
     const struct audit_place none = {0};

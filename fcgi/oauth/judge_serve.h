@@ -55,7 +55,7 @@ struct judge_question {
     struct judge_verdict verdict;
 };
 
-/* over and path as for judge_ask; what goes wrong is the verdict. */
+/* over and path: as for judge_ask. A failure is a verdict, too. */
 void judge_question_begin(struct judge_question *q, int over, const char *path,
                           const char *authorization);
 /* Reads what has come. true: the verdict is there. */

@@ -175,7 +175,7 @@ def _():
     _others_work(site)
 
 
-# Nobody sees whose they are: files in descriptors that are on their way in a socket, more than the disk has above its reserve.
+# Deleted files whose descriptors are on their way in a socket, which no count finds: more than the disk has above its reserve.
 IN_FLIGHT = """import os, socket, time
 mine, other = socket.socketpair()
 for n in range(40):

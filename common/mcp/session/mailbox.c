@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define RESPONSE_MAX  (32u * 1024 * 1024)
-#define WAITING_MAX   RESPONSE_MAX /* bytes of all responses that nobody has taken yet */
+#define WAITING_MAX   RESPONSE_MAX /* bytes of all responses that no call has taken yet */
 #define SMALL_MAX     (64u * 1024) /* their number bounds those that are no larger */
 #define DIGITS        "0123456789abcdef"
 #define RESPONSE_MARK ".r" /* in names: of the FIFO, */
